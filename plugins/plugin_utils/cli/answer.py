@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How answers are written: data on standard output, what else there is to know on standard error."""
+"""How results are written: data to standard output, notes and warnings to standard error."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def write(text: str) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines for people to standard output; what would move a cursor is shown as its number."""
+    """Write lines of text to standard output; control characters are shown as their number."""
     sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
 
 
 def note(lines: Iterable[str]) -> None:
-    """Say on standard error where the answer comes from."""
+    """Write to standard error where the result comes from."""
     sys.stderr.write("".join(f"gpufleet: {visible(line)}\n" for line in lines))
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Say on standard error what the reader should know beside the answer."""
+    """Write warnings beside the result to standard error."""
     sys.stderr.write("".join(f"gpufleet: warning: {visible(line)}\n" for line in lines))

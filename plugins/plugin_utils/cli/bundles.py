@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The commands about bundles: bundle writes one, bundle-verify tells whether it is whole, bundle-diff what differs."""
+"""The commands about bundles: bundle writes one, bundle-verify checks that it is whole, bundle-diff compares two."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bundle(arguments: Namespace) -> int:
 
 
 def _by_flags(error: BringupError) -> BringupError:
-    """Return an error whose fix is a flag of this command where it is a variable of a play."""
+    """Return an error whose fix names the flag of this command in place of the variable of a play."""
     reason, hint = (text.replace("gpufleet_chart_mirror", "--chart-mirror") for text in (error.reason, error.hint))
     return type(error)(error.subject, reason, hint, error.evidence)
 
@@ -82,7 +82,7 @@ def _secrets(arguments: Namespace, made: Bundle, target: Path) -> tuple[Path, ..
 
 
 def _recipe(arguments: Namespace) -> dict[str, Any]:
-    """Return the recipe that is named, in a file or by criteria, hydrated."""
+    """Return the named recipe, from a file or by criteria, hydrated."""
     from ..features.snapshot.recipe_drift import resolved_recipe
     from ..recipe.hydrate import hydrated
     from ..recipe.request import catalogue_of
@@ -124,7 +124,7 @@ def _hydrated(found: Answer, overrides: Any, arguments: Namespace) -> dict[str, 
 
 
 def bundle_verify(arguments: Namespace) -> int:
-    """Tell whether a bundle is as it was made; 0 valid, 2 not."""
+    """Check that a bundle is unchanged; exit code 0 valid, 2 not."""
     found = verify(Path(arguments.directory).expanduser())
     answer = "invalid" if found.faults else "valid"
     if arguments.format in (None, "text"):
@@ -139,7 +139,7 @@ def bundle_verify(arguments: Namespace) -> int:
 
 
 def bundle_diff(arguments: Namespace) -> int:
-    """Tell what differs between two bundles; 0 nothing, 1 something."""
+    """Print what differs between two bundles; exit code 0 nothing, 1 something."""
     found = compare(Path(arguments.left).expanduser(), Path(arguments.right).expanduser())
     if found.not_compared:
         warn([f"secrets are in neither, and not compared: {', '.join(found.not_compared)}"])

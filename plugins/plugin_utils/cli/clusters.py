@@ -22,7 +22,7 @@ _HEAD = ("cluster", "state", "gates", "hosts", "driver", "oldest proof", "newest
 
 
 def fleet_status(arguments: Namespace) -> int:
-    """Print where each cluster stands, and the fleet in one sentence; nothing is asked of a cluster."""
+    """Print the state of each cluster, and the fleet in one sentence; no cluster is contacted."""
     places = [Path(place).expanduser() for place in arguments.places or [".run"]]
     states = states_of(places, confirm=arguments.confirm)
     form = arguments.format or "text"

@@ -20,12 +20,12 @@ Completer = Callable[..., Iterable[str]]
 
 
 def complete(parser: ArgumentParser, parsers: Iterable[ArgumentParser], cache: Path) -> None:
-    """Answer the shell that asked and end; without the package there is no completion, and nothing is said.
+    """Return the completions to the shell and end; without the package there are none, and no message.
 
     Args:
         parser: the parser of all commands.
         parsers: those of the commands.
-        cache: the directory of this user where what is made once is kept.
+        cache: the directory of this user for cached files.
     """
     try:
         from argcomplete import autocomplete

@@ -18,7 +18,7 @@ from .answer import formatted, write, write_lines
 from .questions import criteria_in, is_criteria, named_file, request_for, tell
 
 _DIFFERS = 1
-# A recipe that was resolved, or one in a file as a map of values.
+# A resolved recipe, or one in a file as a map of values.
 Side = Answer | dict[str, Any]
 
 
@@ -37,15 +37,15 @@ def diff(arguments: Namespace) -> int:
 
 
 def two_recipes(texts: Sequence[str], request: Request, command: str) -> list[Side]:
-    """Return both recipes: two that are named, one and that of the flags, or without and with what the flags change.
+    """Return both recipes: two named ones, one and that of the flags, or the same without and with the flags' changes.
 
     Args:
-        texts: what is named, files or criteria.
-        request: that of the flags.
-        command: which command it is for.
+        texts: the named recipes, files or criteria.
+        request: the request of the flags.
+        command: the command, for messages.
 
     Raises:
-        InputError: more than two are named, or nothing says what to compare with.
+        InputError: more than two are named, or there is nothing to compare with.
     """
     if len(texts) > 2:
         raise InputError(command, f"{len(texts)} recipes are given.", "give two at most")
@@ -59,13 +59,13 @@ def two_recipes(texts: Sequence[str], request: Request, command: str) -> list[Si
 
 
 def maps_of(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    """Return recipes as maps of values, and say what there is to know of them."""
+    """Return recipes as maps of values, and print what was detected and the warnings."""
     tell(*(side for side in sides if isinstance(side, Answer)))
     return [query_map(side.result, side.catalogue) if isinstance(side, Answer) else side for side in sides]
 
 
 def named_recipe(text: str, request: Request) -> Side:
-    """Return the recipe of some criteria, beside those of the flags, or that in a file as a map of values."""
+    """Return the recipe of some criteria, together with those of the flags, or that in a file as a map of values."""
     if is_criteria(text):
         return answer(replace(request, criteria={**request.criteria, **criteria_in(text)}))
     from ..features.snapshot.recipe_drift import resolved_recipe

@@ -22,7 +22,7 @@ def faults(arguments: Namespace) -> int:
     """Print the faults whose id matches a pattern, or whose id or description has the word.
 
     Raises:
-        NotFoundError: none does; with the nearest id.
+        NotFoundError: none matches; with the nearest id.
     """
     known = [entry for path in gate_files("faults.yaml") for entry in read_yaml(path)]
     found = [entry for entry in known if _matches(entry, arguments.pattern)]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One call of the command gpufleet: arguments, the command that they name, and every end with its exit code."""
+"""One call of the command gpufleet: its arguments, the named command, and an exit code for every end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INVALID_CHOICE = re.compile(r"(?P<argument>.*): invalid choice: '?(?P<word>.*?)
 
 
 class Command(NamedTuple):
-    """One command: what it does in a sentence, its arguments, and the function that does it (module:function)."""
+    """One command: a description, its arguments, and the function that runs it (module:function)."""
 
     help: str
     add: Callable[[ArgumentParser], None]
@@ -43,7 +43,7 @@ class Command(NamedTuple):
 
 
 class _Parser(ArgumentParser):
-    """A parser whose errors are ours: with the nearest word that there is."""
+    """A parser with our own error messages, which name the nearest known word."""
 
     def error(self, message: str) -> NoReturn:
         found = _INVALID_CHOICE.fullmatch(message)
@@ -55,7 +55,7 @@ class _Parser(ArgumentParser):
 
 
 class _Once(Action):
-    """An option of which two values are a mistake, by whichever of its names."""
+    """An option that may be given only once, by whichever of its names."""
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: Any = None) -> None:
         before = getattr(namespace, self.dest, None)
@@ -82,7 +82,7 @@ def arguments_of(argv: Sequence[str], cache: Path) -> Namespace:
         complete(parser, parsers, cache)
     command = COMMANDS.get(argv[0]) if argv else None
     if command is None:
-        # Help, or what is wrong.
+        # Help, or the error.
         return make_parser()[0].parse_args(argv or ["--help"])
     # The parser of one command alone: making those of all takes longer than a recipe.
     parser = _Parser(**_described(argv[0], command))
@@ -98,7 +98,7 @@ def _refuse(unknown: Sequence[str], parser: ArgumentParser) -> NoReturn:
     option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
     if not option:
         raise InputError(prog, f"{' '.join(unknown)!r} is one argument too many.", f"see {prog} --help")
-    # Without their dashes, which make short names alike.
+    # Without their dashes, which make short names look similar.
     known = {name.lstrip("-"): name for action in parser._actions for name in action.option_strings}
     near = known.get(nearest(option.lstrip("-"), known) or "")
     raise InputError(prog, f"{option} is no option.", f"did you mean {near}?" if near else f"see {prog} --help")
@@ -139,7 +139,7 @@ def _fill(parser: ArgumentParser, command: Command) -> None:
 
 
 def _question(parser: ArgumentParser) -> None:
-    """Add what a recipe is for, and what changes it."""
+    """Add the flags for criteria of a recipe, and for changes to it."""
     group = parser.add_argument_group("what the recipe is for")
     for name in ORDER:
         flags = [f"--{name.replace('_', '-')}", *(["--gpu"] if name == "accelerator" else [])]
@@ -456,7 +456,7 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 
-# What a shell sees of a program that wrote to a reader who has gone (128 and SIGPIPE).
+# The exit code in a shell of a program whose reader has gone (128 and SIGPIPE).
 _READER_GONE = 141
 
 
@@ -465,10 +465,10 @@ def run(argv: Sequence[str], cache: str) -> int:
 
     Args:
         argv: the arguments.
-        cache: the directory of this user where what is made once is kept.
+        cache: the directory of this user for cached files.
     """
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a sign shows its number.
+        # A terminal that cannot show a character shows its number.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -514,7 +514,7 @@ def _run(argv: Sequence[str], cache: Path) -> int:
 
 
 def _tell(error: BringupError) -> None:
-    """Say what is wrong on standard error; one problem is said without a list."""
+    """Write the error to standard error; a single problem without a list."""
     if isinstance(error, ProblemsError) and len(error.problems) == 1:
         _tell(error.problems[0])
         return
@@ -528,7 +528,7 @@ def _tell(error: BringupError) -> None:
 
 
 def _discard_output() -> None:
-    """Let Python's own flush at the end find somebody who takes it."""
+    """Redirect standard output, so that Python's own flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The command plan: starts the playbook that tells what each gate does, with the Ansible of this Python."""
+"""The command plan: starts the playbook that shows what each gate does, with the Ansible of this Python."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def plan(arguments: Namespace) -> int:
 
 
 def _configured_inventory() -> bool:
-    """Tell whether Ansible has an inventory without -i: configured, or at the place where it looks by itself."""
+    """Return whether Ansible has an inventory without -i: configured, or at its default place."""
     words = [sys.executable, "-m", "ansible", "config", "dump"]
     dumped = subprocess.run(words, capture_output=True, text=True, check=False).stdout
     found = _HOST_LIST.search(dumped)
-    # What cannot be read is left to Ansible to say.
+    # An unreadable answer is left to Ansible to report.
     if found is None or found["origin"] != "default":
         return True
     return any(Path(place).exists() for place in re.findall(r"'([^']+)'", found["places"]))

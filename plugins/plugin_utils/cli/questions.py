@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a recipe is asked for with: from the flags of a command to a request."""
+"""From the flags of a command to the request of a recipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT = "catalogues"
 
 
 def request_for(arguments: Namespace) -> Request:
-    """Return the request that the flags make.
+    """Return the request from the flags.
 
     Raises:
         InputError: a flag has another form than it should.
@@ -32,7 +32,7 @@ def request_for(arguments: Namespace) -> Request:
 
 
 def request_and_snapshot(arguments: Namespace, more: frozenset[str] = frozenset()) -> tuple[Request, Snapshot | None]:
-    """Return the same and the snapshot that is named; of the cluster now it has what `more` collectors see as well.
+    """Return the request and the named snapshot; a snapshot of the live cluster includes the `more` collectors.
 
     Raises:
         InputError: a flag has another form than it should.
@@ -60,12 +60,12 @@ def request_and_snapshot(arguments: Namespace, more: frozenset[str] = frozenset(
 
 
 def kept_in(arguments: Namespace) -> Path:
-    """Return where loaded catalogues are kept."""
+    """Return the directory of cached catalogues."""
     return Path(arguments.cache) / KEPT
 
 
 def answered(request: Request) -> Answer:
-    """Return the recipe; what was detected and what there is to know are said.
+    """Return the recipe; what was detected and the warnings are printed.
 
     Raises:
         BringupError: see answer.
@@ -74,7 +74,7 @@ def answered(request: Request) -> Answer:
 
 
 def tell(*found: Answer) -> tuple[Answer, ...]:
-    """Say of answers what was detected and what there is to know, each thing once, and return them."""
+    """Print what was detected for recipes and their warnings, each once, and return the recipes."""
     detections = [each.detection for each in found if each.detection is not None]
     if detections:
         from ..features.recipe.detected import detected_lines
@@ -85,12 +85,12 @@ def tell(*found: Answer) -> tuple[Answer, ...]:
 
 
 def has_question(arguments: Namespace) -> bool:
-    """Tell whether anything says what the recipe is for."""
+    """Return whether any argument gives criteria of the recipe."""
     return bool(arguments.criteria or arguments.snapshot) or any(getattr(arguments, name) is not None for name in ORDER)
 
 
 def named_file(text: str, hint: str) -> Path:
-    """Return the path of a file that is named.
+    """Return the path of a named file.
 
     Raises:
         NotFoundError: there is none.
@@ -102,7 +102,7 @@ def named_file(text: str, hint: str) -> Path:
 
 
 def is_criteria(text: str) -> bool:
-    """Tell whether a text states criteria and names no file."""
+    """Return whether a text has criteria and names no file."""
     return "=" in text and "/" not in text and not Path(text).exists()
 
 
@@ -110,7 +110,7 @@ def criteria_in(text: str) -> dict[str, Any]:
     """Return the criteria in `service=eks,accelerator=h100` or in a file.
 
     Raises:
-        InputError: neither.
+        InputError: the text is neither.
     """
     if not text:
         return {}
@@ -133,7 +133,7 @@ def _pair(what: str, text: str) -> tuple[str, str]:
 
 
 def one_path(arguments: Namespace) -> str:
-    """Return the path that is asked for, given as an argument or as an option; empty for everything.
+    """Return the requested path, given as an argument or as an option; empty for everything.
 
     Raises:
         InputError: both are given.

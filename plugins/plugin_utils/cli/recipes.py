@@ -102,7 +102,7 @@ def _versions(result: RecipeResult) -> list[tuple[str, str]]:
 
 
 def _asked(arguments: Namespace) -> tuple[Answer, Answer, tuple[Stage, ...]]:
-    """Return the recipe of its layers, the same as the owner of the driver makes it, and what is laid over for that."""
+    """Return the recipe of its layers, the same with the driver owner, and what was laid over it for that."""
     request = request_for(arguments)
     found = answered(request)
     if not arguments.driver_owner:
@@ -113,7 +113,7 @@ def _asked(arguments: Namespace) -> tuple[Answer, Answer, tuple[Stage, ...]]:
 
 
 def _idle(arguments: Namespace) -> list[str]:
-    """Return why the value that is asked for has no effect with the owner of the driver, nothing where it has."""
+    """Return why the requested value has no effect with this driver owner, empty where it has one."""
     if not arguments.driver_owner:
         return []
     from ..features.recipe.owner_layer import idle_value
@@ -124,7 +124,7 @@ def _idle(arguments: Namespace) -> list[str]:
 
 
 def query(arguments: Namespace) -> int:
-    """Print one value: a single one as it is, anything else as YAML."""
+    """Print one value: a scalar as it is, anything else as YAML."""
     from ..recipe.query import query_shown
 
     if not one_path(arguments) and not has_question(arguments):
@@ -157,7 +157,7 @@ def explain(arguments: Namespace) -> int:
 
 
 def values(arguments: Namespace) -> int:
-    """Print the merged chart values of one component, secrets included: what is installed from them needs them."""
+    """Print the merged chart values of one component, secrets included: an installation from them needs these."""
     from ..recipe.hydrate import component_values
     from ..recipe.nearest import unknown_hint
 
@@ -175,7 +175,7 @@ def values(arguments: Namespace) -> int:
 
 
 def listed(arguments: Namespace) -> int:
-    """Print what the catalogue supports, beside the criteria that are given."""
+    """Print what the catalogue supports for the given criteria."""
     from ..recipe.criteria import parse_criteria
     from ..recipe.listing import listing, listing_lines
     from ..recipe.request import catalogue_of

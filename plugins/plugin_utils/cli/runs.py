@@ -28,7 +28,7 @@ _SERVER, _NO_STORE = "GPUFLEET_STORE_URL", ".run/history.sqlite"
 
 
 def status(arguments: Namespace) -> int:
-    """Print where a run stands or how it ended: gates, what holds them, the verdict. Nothing is asked or computed.
+    """Print the state or the result of a run: gates, what blocks them, the verdict. Nothing is queried or computed.
 
     A judgement that could not confirm the run is its verdict, as in the reports, until one confirms it.
     """
@@ -53,7 +53,7 @@ def status(arguments: Namespace) -> int:
 
 
 def judge(arguments: Namespace) -> int:
-    """Compute the verdicts of a saved run again; it ends with 8 if the run is not passed or does not say so."""
+    """Compute the verdicts of a saved run again; it ends with 8 if the run did not pass or differs from its records."""
     from ..features.judge.app import judge_run
 
     options: dict[str, Any] = {

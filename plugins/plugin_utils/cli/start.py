@@ -15,7 +15,7 @@ OLDEST = (3, 11)
 
 
 def _named(root: str) -> None:
-    """Make the modules of the collection that lies there importable by their names, and no others of these names."""
+    """Make the modules of the collection in that directory importable by their names, and no others of these names."""
     name = ""
     for part in PACKAGE.split("."):
         parent, name = sys.modules.get(name), f"{name}.{part}".lstrip(".")
@@ -27,7 +27,8 @@ def _named(root: str) -> None:
 
 
 def _compiled(cache: str) -> None:
-    """Keep compiled files below the user's cache, never beside the sources; a place of somebody else is left alone."""
+    """Keep compiled files below the user's cache, never beside the sources; a directory of another user is left
+    alone."""
     if sys.pycache_prefix is not None or sys.dont_write_bytecode:
         return
     try:
@@ -49,9 +50,9 @@ def main() -> int:
         )
         return 2
     here = os.path.dirname(os.path.realpath(__file__))
-    # The directory of this file stands there, with names such as `output` that are nobody else's.
+    # The directory of this file is in it, with module names such as `output` that no one else may use.
     sys.path[:] = [path for path in sys.path if os.path.realpath(path) != here]
-    # Looked for so early there is no garbage, and it would take a tenth of the time of a short command.
+    # At this time there is no garbage, and collection would take a tenth of the time of a short command.
     gc.set_threshold(50_000)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     cache = os.path.join(base, "gpufleet")

@@ -26,7 +26,7 @@ _UNSIGNED = "skipped (unsigned)"
 
 
 def evidence(arguments: Namespace) -> int:
-    """Write the statement about a run, or add a signature to the one that is there."""
+    """Write the statement about a run, or add a signature to the existing one."""
     made = issue(
         Run(existing_run_dir(arguments.run)),
         _path(arguments.out),
@@ -53,7 +53,7 @@ def _written(made: Issued) -> Iterator[str]:
 
 
 def evidence_verify(arguments: Namespace) -> int:
-    """Tell what a statement proves; the exit code is that of the answer."""
+    """Print what a statement proves; the exit code is that of the result."""
     trust = Trust(
         keys=tuple(Path(text).expanduser() for text in arguments.key or ()),
         allowed_signers=tuple(Path(text).expanduser() for text in arguments.allowed_signers or ()),
@@ -90,7 +90,7 @@ def _told(found: Verified) -> Iterator[str]:
 
 
 def _decisions(predicate: dict[str, Any]) -> Iterator[str]:
-    """Yield what a signer reads beside the acceptance: what people let through, and by which limits of their own."""
+    """Yield what a signer reads beside the acceptance: what people let through, and their own limits."""
     for name, words in (("waivers", "waived"), ("acceptances", "marginal, let through"), ("ownLimits", "own limits")):
         if entries := predicate.get(name):
             yield f"{words}: {len(entries)} (--format yaml lists them)"

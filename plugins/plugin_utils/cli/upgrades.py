@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The command upgrade-check: what an upgrade is for each component, before gate 4 is run. It changes nothing."""
+"""The command upgrade-check: the verdict on the upgrade of each component, before gate 4 is run. It changes nothing."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _NOT_SETTLED = 8
 _COLLECTORS = frozenset({"releases", "workloads"})
 _ASK = "only the cluster knows: ask it with --snapshot cluster"
 _SHOWN = 5
-# What is told of each component by itself; of the others their names are enough.
+# Verdicts that are printed for each component; of the others their names are enough.
 _TOLD = (Verdict.SAFE, Verdict.MANUAL, Verdict.BLOCKED, Verdict.UNKNOWN, Verdict.REMOVED)
 
 
 def upgrade_check(arguments: Namespace) -> int:
-    """Print what the upgrade is for each component.
+    """Print the verdict on the upgrade of each component.
 
-    With --exit-code it ends with 8 if one is manual, blocked or unknown, or not for the version of Kubernetes.
+    With --exit-code it ends with 8 if one is manual, blocked or unknown, or does not support the version of Kubernetes.
     """
     request, snapshot = request_and_snapshot(arguments, _COLLECTORS)
     kubernetes, recorded = kubernetes_asked(arguments, request), recorded_versions(request.recipe_data)
@@ -65,7 +65,7 @@ def upgrade_check(arguments: Namespace) -> int:
 
 
 def _with_risks(found: Sequence[Transition], arguments: Namespace) -> tuple[Transition, ...]:
-    """Return the transitions with what of others goes with what is taken away, as the cluster says it."""
+    """Return the transitions with the objects of others that would be removed with a component, from the cluster."""
     going = {each.component: each.release for each in found if each.release}
     risks = _asked(going, arguments) if going and arguments.snapshot == CLUSTER else {}
     return tuple(
@@ -89,7 +89,7 @@ def _lines(found: Sequence[Transition]) -> Iterator[str]:
     alike: dict[tuple[str, ...], list[Transition]] = {}
     for each in found:
         if each.verdict in _TOLD:
-            # What is not known of many for one reason is told once.
+            # What is unknown for many for one reason is printed once.
             many = each.verdict is Verdict.UNKNOWN and each.at_risk is None
             one = (each.reason, each.hint) if many else (each.component,)
             alike.setdefault(one, []).append(each)
@@ -113,7 +113,7 @@ def _versions(each: Transition) -> str:
 
 
 def _details(each: Transition) -> Iterator[str]:
-    # A reason names the sources that it rests on, except where nothing was found in them.
+    # A reason names its sources, except where nothing was found in them.
     told = f" (asked: {'; '.join(each.sources)})" if each.verdict is Verdict.SAFE else ""
     yield f"{each.reason}{told}"
     if each.hint:

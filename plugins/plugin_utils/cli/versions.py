@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The command versions: what is pinned, how old what is known of it is, and what a version of Kubernetes says to it."""
+"""The command versions: what is pinned, how old the information about it is, and whether it supports a Kubernetes
+version."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _NOT_MET = 8
 
 
 def versions(arguments: Namespace) -> int:
-    """Print the pins of the release, or of the recipe that is asked for.
+    """Print the pins of the release, or of the requested recipe.
 
-    With --exit-code it ends with 8 if the version of Kubernetes is not one that they are all for.
+    With --exit-code it ends with 8 if one of them does not support the version of Kubernetes.
     """
     request = request_for(arguments)
     kubernetes = kubernetes_asked(arguments, request)
@@ -51,7 +52,7 @@ def versions(arguments: Namespace) -> int:
 
 
 def kubernetes_asked(arguments: Namespace, request: Request) -> str:
-    """Return the version of Kubernetes that is asked about, empty if none is.
+    """Return the requested version of Kubernetes, empty if there is none.
 
     Raises:
         InputError: it is no version.
@@ -65,7 +66,7 @@ def kubernetes_asked(arguments: Namespace, request: Request) -> str:
 
 
 def _pins(arguments: Namespace, request: Request, kubernetes: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Return the pins that are asked about, and what the recipe itself demands of Kubernetes."""
+    """Return the requested pins, and the constraints of the recipe on Kubernetes."""
     if not (request.criteria or request.facts):
         catalogue = catalogue_of(request.recipe_data, kept_in(arguments))
         warn(catalogue.warnings)
@@ -87,7 +88,7 @@ def _judged(status: str) -> dict[str, str]:
 
 
 def _row(name: str, version: str, record: Record | None, kubernetes: str) -> dict[str, Any]:
-    """Return what is known of a pin; of another version than the one that was read about there is nothing."""
+    """Return what is known about a pin; the record counts only for the version that it was read for."""
     row: dict[str, Any] = {"name": name, "version": version}
     if record is not None and record.is_of(version):
         row |= _read(record.checked, record.source)
@@ -106,7 +107,7 @@ def _read(checked: str, source: str) -> dict[str, Any]:
 
 
 def _others(recorded: Versions) -> dict[str, str]:
-    """Return the pins beside charts, by their names; an image with several tags has no one version."""
+    """Return the pins beside charts, by their names; an image with several tags has no single version."""
     tags: dict[str, set[str]] = {}
     for image in image_pins():
         tags.setdefault(image.name, set()).add(image.tag)
