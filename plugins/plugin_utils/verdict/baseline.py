@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Figures against accepted ones: who lost, whether the fleet lost alike, and what cannot be compared and why. Pure.
+"""Figures against accepted ones: which subjects lost, whether the whole fleet lost, and what cannot be compared and
+why. Pure.
 
-What many subjects lose together is a regression of what they share, told once. A subject that lost alone is named. The
-line is a relative tolerance, wider where the changes of the sound subjects differ among each other.
+What many subjects lose together is a regression of what they share, and is reported once. A subject that lost alone is
+named. The limit is a relative tolerance, wider where the changes of the sound subjects differ among each other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .peers import PeerLimits
 from .peers import compare as compare_peers
 
 _LEAST_FOR_SPREAD = 4
-# More than this part of the subjects, and more than one, lost something that they share.
+# A shared loss: more than this fraction of the subjects, and more than one.
 _SHARE = 0.25
 
 
@@ -36,8 +37,10 @@ class AcceptedFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedBaseline:
-    """What was accepted for a site when a run began, the newest of each subject and conditions. `absent` says why there
-    is nothing."""
+    """What was accepted for a site when a run began, the newest of each subject and conditions.
+
+    `absent` says why there is nothing.
+    """
 
     site: str
     rehearsal: bool
@@ -52,8 +55,11 @@ class AcceptedBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossLimits:
-    """`tolerance` is the part by which a figure may be worse, by kind of figure; more than `bad` times as much is bad.
-    `spreads` are the deviations of the changes among each other that a subject may lose more."""
+    """The limits of a loss.
+
+    `tolerance` is the fraction by which a figure may be worse, by kind of figure; more than `bad` times as much is bad.
+    `spreads` is how many deviations of the changes among each other a subject may lose on top.
+    """
 
     tolerance: Mapping[str, float]
     bad: float = 2.0
@@ -62,7 +68,7 @@ class LossLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A figure of a subject then and now; `change` is below zero for a loss, whichever way the figure counts."""
+    """A figure of a subject then and now; `change` is below zero for a loss, also where less is better."""
 
     now: Figure
     accepted: AcceptedFigure
@@ -71,8 +77,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Different:
-    """A figure with other conditions than any accepted one of its subject, of which `accepted` is the newest: the
-    fields as (name, then, now)."""
+    """A figure with other conditions than any accepted one of its subject, of which `accepted` is the newest.
+
+    `fields` are (name, then, now).
+    """
 
     now: Figure
     accepted: AcceptedFigure
@@ -80,16 +88,16 @@ class Different:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The fields that are not known now."""
+        """The fields whose current value is unknown."""
         return tuple(name for name, _then, now in self.fields if not now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureComparison:
-    """How one kind of figure compares.
+    """The comparison of one kind of figure.
 
-    `line` is the loss that counts. `lost` are those that lost more and are named; `together` are those that lost alike,
-    where many did. `certain` says that the median of all lost, and that chance does not do that.
+    `line` is the loss that counts. `lost` are those that lost more and are named. `together` are those of a loss that
+    many share. `certain`: the median of all lost, by more than chance.
     """
 
     figure: str
@@ -109,8 +117,11 @@ class FigureComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """The figures of now beside the accepted ones: those with the same conditions, those with others, those of subjects
-    that nothing was accepted of, and accepted ones that were not measured now."""
+    """The measured figures beside the accepted ones.
+
+    Those with the same conditions, those with other conditions, those of subjects without an accepted figure, and
+    accepted ones that were not measured.
+    """
 
     same: tuple[tuple[Figure, AcceptedFigure], ...]
     different: tuple[Different, ...]
@@ -119,7 +130,8 @@ class Matched:
 
 
 def match(now: Iterable[Figure], accepted: Sequence[AcceptedFigure]) -> Matched:
-    """Return which figure is to be compared with which; of several accepted alike the newest counts."""
+    """Return which figure to compare with which; of several accepted ones with the same conditions the newest
+    counts."""
     known: dict[tuple[str, str], list[AcceptedFigure]] = {}
     for entry in sorted(accepted, key=lambda entry: entry.accepted):
         known.setdefault((entry.figure.figure, entry.figure.subject), []).append(entry)
@@ -149,7 +161,7 @@ def _fields(then: Figure, now: Figure) -> tuple[tuple[str, str, str], ...]:
 
 
 def compare(pairs: Sequence[tuple[Figure, AcceptedFigure]], limits: LossLimits) -> tuple[FigureComparison, ...]:
-    """Return how each kind of figure compares with the accepted ones, in the order of the rules."""
+    """Return the comparison of each kind of figure with the accepted ones, in the order of the rules."""
     kinds = {now.figure for now, _accepted in pairs}
     rules = figure_rules()
     return tuple(
@@ -171,10 +183,11 @@ def _compare(
         for now, accepted in pairs
     )
     tolerance, spread = limits.tolerance[name], _spread(changes, limits.spreads)
-    # However much subjects differ: what is bad without that is never good.
+    # However much subjects differ: what is bad without the spread is never good.
     line = min(max(tolerance, limits.spreads * spread), limits.bad * tolerance)
     lost = tuple(sorted((entry for entry in changes if entry.change < -line), key=lambda entry: entry.change))
-    # A spread among the subjects widens what one of them may lose; what the median loses stands against the tolerance.
+    # A spread among the subjects widens what one of them may lose; the loss of the median is compared with the
+    # tolerance.
     tested = before_after(
         {_who(entry): entry.accepted.figure.value for entry in changes},
         {_who(entry): entry.now.value for entry in changes},
@@ -202,13 +215,15 @@ def _compare(
 
 
 def _who(entry: Change) -> str:
-    """Return a name that is one subject's alone: of all hosts there is one figure for each SKU."""
+    """Return a unique name of a subject: of all hosts there is one figure for each SKU."""
     return f"{entry.now.subject} {entry.now.conditions.get(SKU, '')}"
 
 
 def _spread(changes: Sequence[Change], spreads: float) -> float:
-    """Return how much the changes of the sound subjects differ, relative to their median; 0 of too few. Those that lost
-    widen no line: they are the slower mode of the two (verdict/peers.py)."""
+    """Return how much the changes of the sound subjects differ, relative to their median; 0 for too few.
+
+    Those that lost do not widen the limit: they are the slower of two modes (verdict/peers.py).
+    """
     if len(changes) < _LEAST_FOR_SPREAD:
         return 0.0
     found = compare_peers({str(n): 1 + entry.change for n, entry in enumerate(changes)}, PeerLimits(spreads=spreads))
@@ -216,5 +231,5 @@ def _spread(changes: Sequence[Change], spreads: float) -> float:
 
 
 def relative_change(then: float, now: float, rule: FigureRule) -> float:
-    """Return by which part a figure changed, a loss below zero."""
+    """Return the relative change of a figure; a loss is below zero."""
     return now / then - 1 if rule.better == "higher" else 1 - now / then

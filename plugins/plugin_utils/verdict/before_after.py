@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a change of software did to a figure: the same subjects before and after it, compared in pairs. Pure.
+"""The effect of a software change on a figure: the same subjects before and after it, compared in pairs. Pure.
 
-A change of driver or firmware reaches every node alike, so what most nodes lose together is a regression of the
-software, told once and of no node. A node is a suspect only if it lost more than the others did.
+A change of driver or firmware reaches every node. So what most nodes lose together is a regression of the software,
+reported once and for no node. A node is a suspect only if it lost more than the others did.
 
 The test is Wilcoxon's signed rank test of the logarithms of after / before (F. Wilcoxon, Biometrics Bulletin 1, 1945):
 exact up to 40 pairs, ties included, and by the normal approximation with correction for ties above.
@@ -20,13 +20,16 @@ from enum import Enum
 from statistics import median
 
 _EXACT = 40
-# Turns a median of absolute deviations into a standard deviation of normally spread values.
+# Turns a median of absolute deviations into a standard deviation of normally distributed values.
 _MAD_TO_SIGMA = 1.4826
 
 
 class Effect(str, Enum):
-    """What the change did. `part`: too many subjects lost to be single faults, and the others did not. `unknown`: too
-    few pairs, or a change that chance alone may have made; it is no proof that nothing was lost."""
+    """The effect of the change.
+
+    `part`: too many subjects lost to be single faults, and the others did not. `unknown`: too few pairs, or a change
+    that chance alone may have made; this does not prove that nothing was lost.
+    """
 
     UNCHANGED = "unchanged"
     LOSS = "loss"
@@ -37,12 +40,15 @@ class Effect(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLimits:
-    """`least_change` is the least relative change of the median that counts, `significance` the chance at which a
-    change is believed (both sides, all comparisons of a report together), `least` the fewest pairs that say anything.
+    """The limits of the comparison.
 
-    A subject is a suspect if it lost `own_loss` more than the median did, and `spreads` deviations; if more than
-    `own_share` of the subjects (and more than one) are, the change hit a part of the fleet. `paired` is the part of the
-    subjects measured before that must have been measured after.
+    `least_change` is the least relative change of the median that counts. `significance` is the probability of chance
+    below which a change is believed (two-sided, all comparisons of a report together). `least` is the fewest pairs for
+    a result.
+
+    A subject is a suspect if it lost `own_loss` more than the median did, and `spreads` deviations. If more than
+    `own_share` of the subjects (and more than one) are suspects, the change hit a part of the fleet. `paired` is the
+    fraction of the subjects measured before that must have been measured after.
     """
 
     least_change: float = 0.03
@@ -56,11 +62,11 @@ class ChangeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeforeAfter:
-    """What a comparison found.
+    """The result of a comparison.
 
-    `change` is the relative change of the median, and `by_subject` that of each; a loss is below zero whichever way the
-    figure counts. `probability` is how likely chance alone does as much. `suspects` lost more than the others;
-    `missing` were measured on one side alone, or with a figure that is none.
+    `change` is the relative change of the median, `by_subject` that of each; a loss is below zero, also where less is
+    better. `probability` is how likely chance alone does as much. `suspects` lost more than the others. `missing` were
+    measured only on one side, or with an invalid figure.
     """
 
     effect: Effect
@@ -129,7 +135,7 @@ def before_after(
 
 
 def signed_rank(differences: Sequence[float]) -> float:
-    """Return how likely chance alone puts differences so far to one side (both sides, zeros left out)."""
+    """Return how likely chance alone puts differences so far to one side (two-sided, zeros left out)."""
     kept = [number for number in differences if number]
     if not kept:
         return 1.0
@@ -147,7 +153,7 @@ def signed_rank(differences: Sequence[float]) -> float:
 
 
 def _exactly(doubled: Sequence[int], less: int) -> float:
-    """Return the share of all signs whose smaller sum is at most `less`."""
+    """Return the share of all sign combinations whose smaller sum is at most `less`."""
     ways = {0: 1}
     for rank in doubled:
         grown = Counter(ways)
@@ -159,14 +165,14 @@ def _exactly(doubled: Sequence[int], less: int) -> float:
 
 
 def _normally(doubled: Sequence[int], less: int) -> float:
-    # Each rank is on one side with an even chance; the half corrects that sums are whole numbers.
+    # Each rank is on one side with an even chance; the half is the continuity correction for whole sums.
     middle, variance = sum(doubled) / 4, sum((rank / 2) ** 2 for rank in doubled) / 4
     distance = max(0.0, middle - less / 2 - 0.5) / math.sqrt(variance)
     return min(1.0, math.erfc(distance / math.sqrt(2)))
 
 
 def _ratio(before: float, after: float, more_is_better: bool) -> float | None:
-    """Return by what factor a figure got better, None where it cannot be told."""
+    """Return by what factor a figure got better, None for an invalid figure."""
     if not (math.isfinite(before) and math.isfinite(after)) or before <= 0 or after < 0:
         return None
     if more_is_better:
@@ -179,7 +185,7 @@ def _log(ratio: float) -> float:
 
 
 def _suspects(changes: Mapping[str, float], middle: float, limits: ChangeLimits) -> tuple[tuple[str, ...], float]:
-    """Return who lost more than the others, the largest loss first, and the line below which that is."""
+    """Return the subjects that lost more than the others, largest loss first, and the limit for that."""
     spread = _MAD_TO_SIGMA * median(abs(change - middle) for change in changes.values())
     line = middle - max(limits.own_loss, limits.spreads * spread)
     return tuple(sorted((name for name, change in changes.items() if change < line), key=changes.__getitem__)), line

@@ -1,24 +1,24 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The upper limit that a topology sets: bus bandwidth of a collective from NICs, GPUs and nodes, with its arithmetic.
+"""The upper limit of a topology: bus bandwidth of a collective from NICs, GPUs and nodes, with its arithmetic.
 
-`busbw` is what nccl-tests prints, so that for all_reduce the ceilings are (n ranks, N nodes, G GPUs a node):
-`B_net = NICs x rate / 8` is what leaves a node per direction, `B_x` the best that one node reaches by itself.
+`busbw` is what nccl-tests prints, so that for all_reduce the ceilings are (n ranks, N nodes, G GPUs a node): `B_net =
+NICs x rate / 8` is what leaves a node per direction, `B_x` the best that one node reaches by itself.
 
-- ring: every ring crosses a node once, so `min(B_net, B_x)`, with the B_x of a ring if NCCL says that it used one;
+- ring: every ring crosses a node once, so `min(B_net, B_x)`, with the B_x of a ring if NCCL logs that it used one;
 - hierarchical (tree, NVLSTree): only `(N-1)/N` of the data leaves a node, so `min(B_net x f, B_x)` with
   `f = ((n-1)/n) / ((N-1)/N)`;
 - adapters: one GPU of every node in each communicator (NCCL_TESTS_SPLIT="MOD G"): `B_net / G` whatever the algorithm;
 - loop: the GPUs of one node without NVLink and shared memory, so that every hop of the ring leaves through an adapter
   and comes back through one: `B_net / G` as well.
 
-Where nodes differ in size (racks with unequal trays), the smallest sets the pace. What a transport is published to
-carry of B_net is its efficiency. A published figure of the same hardware on as many nodes is a fact and beats the
-formula (published_reference.py); of several racks nothing but such a figure is known.
+Where nodes differ in size (racks with unequal trays), the smallest sets the pace. The fraction of B_net that is
+published for a transport is its efficiency. A published figure of the same hardware on as many nodes is a fact and
+takes precedence over the formula (published_reference.py). Of several racks nothing but such a figure is known.
 
 A ring's steps take time that grows with the ranks: `t = S x 2(n-1)/n / B + base + 2(N-1) x net + 2(n-N) x nvlink`, with
-NCCL's own latencies of protocol Simple (NVIDIA/nccl, src/graph/tuning.cc). From where a tree is faster NCCL takes that.
+NCCL's own latencies of protocol Simple (NVIDIA/nccl, src/graph/tuning.cc). Where a tree is faster NCCL uses that.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ from ..outcome.model import Rating
 
 HIERARCHICAL = ("tree", "nvls", "nvlstree", "pat")
 RING = ("ring",)
-# Microseconds of a ring's step over NVLink and over the network, and before the first one; as the module says.
+# Microseconds of a ring's step over NVLink and over the network, and before the first one; see the module.
 _STEP_NVLINK_US, _STEP_NET_US, _BASE_US = 3.4, 14.0, 8.4
-# The part of the adapters that a tree over many nodes reaches at least: of the published ones no sound one is lower.
+# The least fraction of the adapters that a tree over many nodes reaches: no sound published figure is lower.
 _TREE = 0.9
-# From so many GPUs on NVLink switches reduce; published alike for 8 GPUs of HGX B200 and for 72 of a GB200 rack (838).
+# From so many GPUs on NVLink switches reduce; published equally for 8 GPUs of HGX B200 and for 72 of a GB200 rack
+# (838).
 _LEAST_FOR_SWITCHES = 8
 
 
@@ -46,11 +47,11 @@ _LEAST_FOR_SWITCHES = 8
 class Topology:
     """What takes part in a run. A node is an NVLink domain: for a rack-wide one the rack, with all its GPUs and NICs.
 
-    `gpus` and `nics` are those of the smallest node, `more_gpus` what larger ones have beyond that, all together.
-    `intra_gbps` is the best bus bandwidth within a node in GB/s, `intra_ring_gbps` that of a ring; None where nobody
-    published one. `efficiency` is by rule (`ring`, `hierarchical`) the part of B_net that a transport carries.
+    `gpus` and `nics` are those of the smallest node, `more_gpus` the GPUs that larger nodes have beyond that, all
+    together. `intra_gbps` is the best bus bandwidth within a node in GB/s, `intra_ring_gbps` that of a ring; None where
+    none is published. `efficiency` is by rule (`ring`, `hierarchical`) the fraction of B_net that a transport carries.
     `published` are figures of this hardware. `racks`: a node is a rack. `size_bytes` is the size that is judged, 0
-    where it is not known.
+    where it is unknown.
     """
 
     nodes: int
@@ -89,7 +90,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """A limit in GB/s, the name of its rule, and how it came about."""
+    """A limit in GB/s, the name of its rule, and its arithmetic."""
 
     name: str
     gbps: float
@@ -98,10 +99,12 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a figure is judged against: the one for bad and the one for marginal; the same unless nothing is known.
+    """What a figure is judged against: the ceiling for bad and the one for marginal, the same where the algorithm is
+    known.
 
-    What reaches `floor` is not bad: somebody accepts it, or hosts that are well reach no more with NCCL's choice.
-    `certain` is False where nothing says what such hosts reach: then nothing is bad by it, and a person decides.
+    A figure that reaches `floor` is not bad: it is an accepted limit, or healthy hosts reach no more with NCCL's
+    choice. `certain` is False where it is unknown what such hosts reach: then nothing is bad by it, and a person
+    decides.
     """
 
     bad: Ceiling
@@ -112,7 +115,8 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CeilingLimits:
-    """Parts of the ceiling below which a figure is bad or marginal, and the gain that shows that it is not settled."""
+    """Fractions of the ceiling below which a figure is bad or marginal, and the gain above which a figure is not
+    settled."""
 
     bad: float = 0.75
     marginal: float = 0.85
@@ -132,10 +136,10 @@ class Rated:
 def topology_of(
     sku: Sku, members: Sequence[int], nics: int | None = None, efficiency: Mapping[str, float] | None = None
 ) -> Topology:
-    """Return the topology of equal hosts.
+    """Return the topology of hosts of the same model.
 
     Args:
-        sku: what they are.
+        sku: their SKU.
         members: how many of them are in each NVLink domain; ones, unless a domain is a rack.
         nics: how many NICs of each host are used, if not all.
         efficiency: what their transport carries, see Topology.
@@ -147,7 +151,7 @@ def topology_of(
         raise InputError("topology", f"{list(members)} hosts by NVLink domain: at least one host in each is expected.")
     least = min(members)
     figures = sku.intra_node_busbw_gbps
-    # A part of a domain: a ring is as fast on any number of GPUs, switches reduce from a number on.
+    # A part of a domain: a ring is as fast on any number of GPUs, switches reduce from a certain number on.
     whole = least * sku.gpus >= min(sku.nvlink_domain_gpus, _LEAST_FOR_SWITCHES)
     return Topology(
         nodes=len(members),
@@ -164,13 +168,16 @@ def topology_of(
 
 
 def _nearly_whole(sku: Sku, members: int) -> bool:
-    """Tell whether so many hosts are a domain, or most of one as racks of 14 and 16 trays are: what a few trays of each
-    of two racks reach is something else than what is published of both racks."""
+    """Return whether so many hosts are a domain, or most of one, as racks of 14 and 16 trays are.
+
+    What a few trays in each of two racks reach differs from what is published for two racks.
+    """
     return sku.nvlink_domain == "node" or 4 * members * sku.gpus >= 3 * sku.nvlink_domain_gpus
 
 
 def ring(topology: Topology, *, known: bool = False) -> Ceiling:
-    """Return the ceiling of a ring over all ranks; `known`: NCCL says that it is one, so that NVLink's is a ring's."""
+    """Return the ceiling of a ring over all ranks; `known`: NCCL logs a ring, so the NVLink figure is that of a
+    ring."""
     if topology.nodes == 1:
         return within(topology, "ring" if known else "")
     gbps, text = _carried(topology, "ring")
@@ -179,7 +186,8 @@ def ring(topology: Topology, *, known: bool = False) -> Ceiling:
 
 
 def _with_steps(topology: Topology, found: Ceiling, *, known: bool) -> Ceiling:
-    """Return the ceiling of a ring with the time of its steps; unless it is known to be one, no less than a tree's."""
+    """Return the ceiling of a ring with the time of its steps; unless it is known to be a ring, at least that of a
+    tree."""
     if not topology.size_bytes or found.gbps <= 0:
         return found
     nodes, ranks = topology.nodes, topology.ranks
@@ -213,7 +221,7 @@ def adapters(topology: Topology) -> Ceiling:
 
 
 def loop(topology: Topology) -> Ceiling:
-    """Return the ceiling of the GPUs of one node that reach each other through its adapters alone.
+    """Return the ceiling of the GPUs of one node that reach each other only through its adapters.
 
     Raises:
         InputError: no adapters.
@@ -222,7 +230,7 @@ def loop(topology: Topology) -> Ceiling:
 
 
 def _each_gpu(name: str, topology: Topology) -> Ceiling:
-    """Return the part that one GPU has of the adapters of its node."""
+    """Return the share of one GPU in the adapters of its node."""
     if topology.net_gbps <= 0:
         raise InputError("topology", "has no network between its nodes.", "correct compute_hcas of the SKU")
     gbps, text = _carried(topology, "ring")
@@ -247,7 +255,7 @@ def within(topology: Topology, algorithm: str = "") -> Ceiling:
     """Return the ceiling within a node, by the algorithm that NCCL used there.
 
     Raises:
-        InputError: nobody published one.
+        InputError: none is published.
     """
     if topology.intra_gbps is None:
         raise InputError("topology", "no published bandwidth within a node (intra_node_busbw_gbps).")
@@ -262,13 +270,13 @@ def reference(topology: Topology, algorithm: str = "") -> Reference:
 
     Args:
         topology: what took part.
-        algorithm: what NCCL says it used, lower case; empty if it did not say.
+        algorithm: the algorithm in NCCL's log, lower case; empty if it is not logged.
 
-    Beyond two nodes it is the ring whatever was used: the difference falls with the nodes, the ring's is the careful
-    one, and trees over four hosts are published at no more (388 of 400 GB/s on B200). Of several racks nothing is
-    certain: one rack's adapters and NVLinks carry far more than several racks are published to reach. With two nodes,
-    and within one, ring and tree are far apart; not knowing which was used, bad is judged against the ring and marginal
-    against the other one, so that a healthy ring is never failed.
+    Beyond two nodes it is the ring whatever was used: the difference shrinks with the number of nodes, the ring's is
+    the lower one, and trees over four hosts are published at no more (388 of 400 GB/s on B200). Of several racks
+    nothing is certain: one rack's adapters and NVLinks carry far more than several racks are published to reach. With
+    two nodes, and within one, ring and tree are far apart. Where the algorithm is unknown, bad is judged against the
+    ring and marginal against the other one, so that a healthy ring is never failed.
     """
     by_ring = ring(topology, known=algorithm in RING)
     if topology.racks and topology.nodes > 1:
@@ -289,9 +297,9 @@ def judge(measured_gbps: float, against: Reference, gain: float | None, limits: 
     Args:
         measured_gbps: at the largest size.
         against: see reference.
-        gain: relative gain of the last doubling of the size, None if there was none to see. Above the limit the
-            figure is not settled: it says something about the size of the messages, not about the fabric.
-        limits: the parts.
+        gain: relative gain of the last doubling of the size, None if it was not measured. Above the limit the figure is
+            not settled: it depends on the size of the messages, not on the fabric.
+        limits: the fractions.
     """
     limits = limits or CeilingLimits()
     bad, marginal = (_ratio(measured_gbps, ceiling) for ceiling in (against.bad, against.marginal))
@@ -316,7 +324,7 @@ def _net_text(topology: Topology) -> str:
 
 
 def _carried(topology: Topology, rule: str) -> tuple[float, str]:
-    """Return what the transport carries out of a node in GB/s, and how that came about."""
+    """Return what the transport carries out of a node in GB/s, and its arithmetic."""
     part = topology.efficiency.get(rule, 1.0)
     text = _net_text(topology)
     return topology.net_gbps * part, text if part == 1.0 else f"{text} x {part:g} that its transport is published for"

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The figures of a gate's outcomes, each with what another must share to be compared with it: recipes/figures.yaml."""
+"""The figures of a gate's outcomes, each with the conditions that a comparable figure must share:
+recipes/figures.yaml."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SKU, DRIVER = "SKU", "driver"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureRule:
-    """One kind of figure; see the file's head."""
+    """One kind of figure; see the head of the file."""
 
     title: str
     gate: str
@@ -36,8 +37,8 @@ class FigureRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured figure of a subject. `node` is the host that it is about, empty for all of them; a condition that is
-    not known is an empty text."""
+    """One measured figure of a subject. `node` is the host that it is about, empty for all of them; an unknown
+    condition is an empty text."""
 
     figure: str
     subject: str
@@ -48,13 +49,13 @@ class Figure:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The conditions that are not known."""
+        """The unknown conditions."""
         return tuple(name for name, word in self.conditions.items() if not word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where figures were measured: the site, its SKUs, and the driver of every host that was looked at."""
+    """Where figures were measured: the site, its SKUs, and the driver of every observed host."""
 
     site: Site
     hardware: Mapping[str, Sku] = field(default_factory=dict)
@@ -66,13 +67,13 @@ def figure_rules() -> dict[str, FigureRule]:
     """Return every kind of figure by its name.
 
     Raises:
-        InputError: the file is not what its head says.
+        InputError: the file does not have the form that its head describes.
     """
     return load_figure_rules(RECIPES / "figures.yaml")
 
 
 def load_figure_rules(path: Path) -> dict[str, FigureRule]:
-    """Return the kinds of figures that a file states (see figure_rules for errors)."""
+    """Return the kinds of figures in a file (see figure_rules for errors)."""
     return decode(dict[str, FigureRule], read_yaml(path), str(path))
 
 
@@ -82,8 +83,10 @@ def rules_of(gate: str) -> dict[str, FigureRule]:
 
 
 def figures_of(gate: str, outcomes: Iterable[Outcome], place: Place) -> tuple[Figure, ...]:
-    """Return every figure of the outcomes of a gate, whatever their status; a value that is no number is none, and what
-    is about hosts that were set aside is left out."""
+    """Return every figure in the outcomes of a gate, whatever their status.
+
+    Values that are no number, and figures of hosts that were set aside, are left out.
+    """
     found = []
     rules = rules_of(gate)
     for outcome in outcomes:
@@ -116,7 +119,8 @@ def _figure(name: str, rule: FigureRule, outcome: Outcome, place: Place) -> list
 
 
 def hosts_of(outcome: Outcome, site: Site) -> tuple[Host, ...]:
-    """Return the hosts that a result depends on: those that it names, all if it is about more of them or names none."""
+    """Return the hosts that a result depends on: those that it names, or all if it is about more of them or names
+    none."""
     named = {subject.node for subject in outcome.subjects}
     hosts = tuple(host for host in site.in_scope if host.name in named)
     count = next((measure.value for measure in outcome.measured if measure.name == "nodes"), None)
@@ -130,7 +134,7 @@ def _sku(place: Place, host: Host) -> str:
 
 
 def _one_text(words: Iterable[str]) -> str:
-    """Return what hosts have, several in one text; empty where it is not known of one."""
+    """Return the values of hosts, several in one text; empty where one is unknown."""
     found = set(words)
     return "" if "" in found else ", ".join(sorted(found))
 

@@ -19,7 +19,7 @@ _LONGEST_REASON = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDeclared:
-    """A check that is not asked at this site, and why."""
+    """A check that does not apply at this site, and why."""
 
     id: str
     title: str
@@ -31,9 +31,9 @@ class NotDeclared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocking:
-    """One reason why a gate is not passed.
+    """One reason why a gate did not pass.
 
-    `subjects` are those of its outcome, none where no result came back; `subject` names all of them. `blocked_by` is
+    `subjects` are those of its outcome, none where there was no result; `subject` names all of them. `blocked_by` is
     the check whose result it waits for, if any.
     """
 
@@ -48,13 +48,13 @@ class Blocking:
 
     @property
     def shown(self) -> str:
-        """What it is about, for people."""
+        """The subject as text."""
         return most_specific(self.subjects) if self.subjects else self.subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedDecision:
-    """An outcome that a person's decision keeps from holding the gate; `subject` names its `subjects` for people."""
+    """An outcome that a person's decision keeps from blocking the gate; `subject` names its `subjects` as text."""
 
     check: str
     subject: str
@@ -67,8 +67,10 @@ class AppliedDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOver:
-    """Passes of earlier runs that stand for a gate that was not run: which runs, from when (the oldest and the newest),
-    how many results, and what nobody looked at again."""
+    """Passes of earlier runs that count for a gate that was not run.
+
+    Which runs, from when (the oldest and the newest), how many results, and what was not looked at again.
+    """
 
     runs: tuple[str, ...]
     oldest: str
@@ -78,18 +80,18 @@ class TakenOver:
 
     @property
     def origin(self) -> str:
-        """Where the passes are from, for people."""
+        """The origin of the passes as text."""
         more = f" and {len(self.runs) - 1} more" if len(self.runs) > 1 else ""
         return f"run {self.runs[0]}{more} of {self.oldest[:10]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateVerdict:
-    """What is known about a gate.
+    """The verdict of a gate.
 
-    `counts` are the outcomes by CTRF status: a waived failure stays a failure there. `status` is `pending` before
-    the gate ran, `skipped` when the site's profile declares none of its checks or passes of earlier runs stand for it
-    (`taken_over`).
+    `counts` are the outcomes by CTRF status: a waived failure stays a failure there. `status` is `pending` before the
+    gate ran. It is `skipped` when the site's profile declares none of its checks, or when passes of earlier runs count
+    for it (`taken_over`).
     """
 
     gate: str
@@ -126,17 +128,17 @@ def decide(
 
     Args:
         gate: gate id.
-        expected: declared check id to the names of the subjects that each need an answer.
+        expected: declared check id to the names of the subjects that each need a result.
         outcomes: every outcome read back from the gate's CTRF files.
-        site: carries waivers, acceptances and quarantine.
-        today: day on which waivers must still hold.
+        site: has waivers, acceptances and quarantine.
+        today: day on which waivers must still be valid.
         not_declared: the checks that are left out.
     """
     about = [outcome for outcome in outcomes if not _quarantined(outcome, site)]
     counts = {status.value: sum(o.status is status for o in about) for status in Status}
     if not expected and not about:
         message = "no check is declared at this site: " + "; ".join(map(str, not_declared))
-        # The first reason is enough in one line for people.
+        # The first reason is enough in one line of text.
         because = not_declared[0].reason if not_declared else "it has none"
         return GateVerdict(
             gate=gate, status=Status.SKIPPED, message=message, counts=counts, not_declared=not_declared,
@@ -145,7 +147,7 @@ def decide(
     sorting = _Sorting(site, today)
     for outcome in about:
         sorting.add(outcome, declared=outcome.check in expected)
-    # Failures first: what was seen to be bad explains more than what could not be seen.
+    # Failures first: an observed fault explains more than a missing observation.
     blocking = sorted([*_unanswered(expected, about, site), *sorting.blocking], key=_after_failures)
     status = _status(blocking)
     return GateVerdict(
@@ -247,7 +249,7 @@ def _applied(outcome: Outcome, decision: Waiver) -> AppliedDecision:
 
 
 def _after_failures(entry: Blocking) -> tuple[bool, bool]:
-    """Failures first; what waits for another check's result explains nothing."""
+    """Failures first; a check that waits for another check's result explains nothing."""
     return entry.status is not Status.FAILED, bool(entry.blocked_by)
 
 
@@ -264,14 +266,15 @@ def _message(gate: str, status: Status, sorting: _Sorting, blocking: list[Blocki
         return ", ".join(["every declared check passed", *(f"{count} {word}" for count, word in decided if count)])
     first = blocking[0]
     if first.cause == NOT_OBSERVED:
-        # Every check of an observation that failed says the same; none of them is the reason.
+        # Every check of an observation that failed has the same summary; none of them is the reason.
         others = sum(entry.summary != first.summary for entry in blocking)
         return f"gate {gate} is not passed: {shortened(first.summary.rstrip('.'), _LONGEST_REASON)}{_more(others)}"
     return f"gate {gate} is not passed: {first.check} on {first.shown}: {first.cause}{_more(len(blocking) - 1)}"
 
 
 def _more(results: int) -> str:
-    """Say how many other results hold the gate: the number alone would count whatever was named last."""
+    """Return the words for other results that block the gate. A bare number would read as a count of what was named
+    last."""
     if not results:
         return ""
     return f"; {results} more results are not passed" if results > 1 else "; 1 more result is not passed"

@@ -18,7 +18,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """A pair and whether it was good, after repeats; there is none for a pair of which that is not known."""
+    """A pair and whether it was good, after repeats; a pair without a result has none."""
 
     pair: Pair
     good: bool
@@ -47,8 +47,8 @@ def disjoint_pairs(nodes: Sequence[str]) -> tuple[Pair, ...]:
 def other_pairings(nodes: Sequence[str]) -> tuple[tuple[Pair, ...], ...]:
     """Return three more ways to pair the nodes, for when every pair of round one was slow.
 
-    Neighbours, next neighbours, and neighbours from the second node on: together they hold triangles, so that however
-    half of the nodes is slow, some pair has two of one kind. An odd number leaves another node out each time.
+    Neighbours, next neighbours, and neighbours from the second node on. Together they contain triangles, so that
+    whichever half of the nodes is slow, some pair has two of one kind. An odd number leaves another node out each time.
     """
     neighbours = _each_second(nodes[: len(nodes) // 2 * 2])
     blocks = [nodes[at : at + 4] for at in range(0, len(nodes), 4)]
@@ -69,7 +69,7 @@ def second_round(
 ) -> tuple[tuple[Pair, ...], ...]:
     """Return waves of disjoint pairs (suspect, partner): each suspect once, with a partner known to be good.
 
-    A partner that the suspect has met already proves nothing new. A suspect without such a partner is left out.
+    A partner that the suspect has met already proves nothing new. A suspect without another one is left out.
 
     Args:
         suspects: nodes in doubt.

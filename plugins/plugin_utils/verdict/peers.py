@@ -1,19 +1,19 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Comparing equals with each other: whether a cohort has a fast and a slow part, and who is in the slow one.
+"""Comparing peers with each other: whether a cohort has a fast and a slow part, and who is in the slow one.
 
 Defects slow things down, they do not speed them up. So members are compared with the faster of two modes, however many
 are in the slower one: of a cohort in which every second host is slow, the median and the spread of all say nothing.
 
-One host is no mode. Where it alone is faster than two and more others, either it was measured too fast or all others
-are slow, and figures alone do not tell which: two hosts that are wrong alike are far less likely than one, and one
-value has no spread. Then what the others must reach decides, and where nobody says what that is, nobody is named.
-The more members there are, the farther out the farthest healthy one lies. So the deviations that count grow with their
-number: of a hundred cohorts without a fault one has a member under the line, whatever its size.
+One host is no mode. Where one host is faster than two and more others, either it was measured too fast or all others
+are slow, and figures alone do not show which: two hosts with the same fault are far less likely than one, and one value
+has no spread. Then the figure that the others must reach decides, and without such a figure no host is named. The more
+members there are, the farther out is the farthest healthy one. So the deviations that count grow with their number: of
+a hundred cohorts without a fault one has a member under the limit, whatever its size.
 
-Only of twenty hosts and more is one set aside that is alone: real figures have heavy tails, and one is the highest.
-Two that are fast alike are a mode in any cohort.
+A single fastest host is set aside only among twenty hosts and more: real figures have heavy tails, and one is always
+the highest. Two equally fast hosts are a mode in any cohort.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import NormalDist, median
 
-# So many hosts besides a faster one make that one the odd one; of two hosts the slower one is suspect.
+# With so many hosts besides a faster one, that one is the odd one; of two hosts the slower one is suspect.
 _LEAST_OTHERS = 2
-# How many healthy members of a cohort may lie under the line: one in a hundred cohorts.
+# How many healthy members of a cohort may be under the limit: one in a hundred cohorts.
 _LIES_UNDER = 0.01
-# From so many members on the half over the median tells what healthy ones differ by.
+# From so many members on the half over the median shows by how much healthy ones differ.
 _UPPER_FROM = 32
-# Part of the usual value by which two measurements of one thing differ.
+# Fraction of the usual value by which two measurements of one thing differ.
 NOISE = 0.01
 # Of so many hosts one may be set aside that is faster than all others.
 _ONE_OF = 20
@@ -38,10 +38,12 @@ _ONE_OF = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerLimits:
-    """`tolerance` is the least relative distance to the faster mode that counts, `spreads` the least deviations;
-    `least` is the smallest cohort whose agreement proves anything, `share` the part of it that may be suspect before
-    nobody is named. `grows`: the deviations grow with the number of members; not where repeats tell noise from what
-    lasts.
+    """The limits of a comparison of peers.
+
+    `tolerance` is the least relative distance to the faster mode that counts, `spreads` the least deviations. `least`
+    is the smallest cohort whose agreement proves anything. `share` is the fraction of it that may be suspect before no
+    member is named. `grows`: the deviations grow with the number of members; not where repeats separate noise from
+    persistent differences.
     """
 
     tolerance: float = 0.05
@@ -59,14 +61,13 @@ class PeerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerVerdict:
-    """What a comparison found.
+    """The result of a comparison.
 
     `median` and `spread` are those of the faster mode, `limit` is the line under which a member is suspect. `evaluated`
-    is False where there was nobody to compare with. `enough` is False for so small a cohort that a slow member is found
-    and its agreement proves nothing. `cohort_to_blame` says that most are suspect, or all so slow, that the comparison
-    cannot tell which of them are at fault. `alone` is the one host that is faster than all others: if they reach what
-    they must, or are many that agree, they were compared without it, and else nobody can be named and `cohort_to_blame`
-    is set.
+    is False where there was no peer to compare with. `enough` is False for a cohort so small that a slow member is
+    found but agreement proves nothing. `cohort_to_blame`: most are suspect, or all so slow, that the comparison cannot
+    name the ones at fault. `alone` is the one host that is faster than all others. If the others reach what they must,
+    or are many that agree, they were compared without it. Else no member can be named and `cohort_to_blame` is set.
     """
 
     evaluated: bool
@@ -81,7 +82,7 @@ class PeerVerdict:
 
     @property
     def undecided(self) -> str:
-        """Why nobody can be named, in words; empty where one host alone is not the reason."""
+        """Why no member can be named, in words; empty where a single fastest host is not the reason."""
         if not (self.alone and self.cohort_to_blame):
             return ""
         return (
@@ -115,13 +116,13 @@ def compare(
     least_median: float | None = None,
     hosts: Callable[[str], Collection[str]] = itself,
 ) -> PeerVerdict:
-    """Return who is slower than the faster mode of the cohort allows.
+    """Return the members that are slower than the faster mode of the cohort allows.
 
     Args:
         values: one figure of each member; more is better.
         limits: the rule.
         least_median: what the median of the faster mode must reach, from a ceiling; below it the cohort is to blame.
-        hosts: which hosts a member is a figure of: GPUs of one host are not equals that were measured independently.
+        hosts: the hosts of a member's figure: GPUs of one host are not independently measured peers.
     """
     rule = limits or PeerLimits()
     spare = len({host for name in values for host in hosts(name)}) // _ONE_OF
@@ -137,7 +138,7 @@ def _compare(
     hosts: Callable[[str], Collection[str]],
     spare: int = 0,
 ) -> PeerVerdict:
-    """Compare; `spare` hosts may be set aside, one after the other, each of which alone is faster than those left."""
+    """Compare; up to `spare` hosts may be set aside, one after the other, each faster than all that are left."""
     count = len(values)
     if count < 2:
         return PeerVerdict(evaluated=False, arithmetic=f"{count} members, 2 are needed to compare")
@@ -176,7 +177,7 @@ def _without_first(
     least_median: float | None,
     hosts: Callable[[str], Collection[str]],
 ) -> PeerVerdict | None:
-    """Return who is slow without the fastest host, where that one is as far off and its distance hid them."""
+    """Return the slow members without the fastest host, where its distance from the others hid them."""
     first = max(values, key=lambda name: values[name])
     if len(hosts(first)) > 1:
         return None
@@ -197,7 +198,7 @@ def _without(values: Mapping[str, float], host: str, hosts: Callable[[str], Coll
 
 
 def _alone(values: Mapping[str, float], mode: _Mode, hosts: Callable[[str], Collection[str]]) -> str:
-    """Return the one host of which all members of the faster mode are, empty if there are more or nobody is slower."""
+    """Return the one host that all members of the faster mode belong to, empty if there are more or none is slower."""
     order = sorted(values, key=lambda name: -values[name])
     fast = {host for name in order[: mode.members] for host in hosts(name)}
     others = {host for name in order[mode.members :] for host in hosts(name)} - fast
@@ -207,7 +208,7 @@ def _alone(values: Mapping[str, float], mode: _Mode, hosts: Callable[[str], Coll
 def _faster_mode(values: Sequence[float], limits: PeerLimits) -> _Mode:
     """Return the faster mode of descending values: all of them where there is only one mode.
 
-    Much slower members widen the spread of the slower part, so the faster part is split again until it is one mode; it
+    Much slower members widen the spread of the slower part, so the faster part is split again until it is one mode. It
     never becomes less than half of the cohort that way.
     """
     kept, mode = list(values), _split(values, limits)
@@ -223,7 +224,7 @@ def _faster_mode(values: Sequence[float], limits: PeerLimits) -> _Mode:
 def _one_mode(values: Sequence[float], limits: PeerLimits) -> tuple[float, float, float]:
     middle, count = median(values), len(values)
     spread = _deviation(middle, values, count - 1)
-    # Slow members widen the lower half alone.
+    # Slow members widen only the lower half.
     upper = [value for value in values if value > middle]
     above = _deviation(middle, upper, len(upper))
     spread = min(spread, above) if count >= _UPPER_FROM else spread
@@ -237,8 +238,8 @@ def _deviation(middle: float, values: Sequence[float], count: int) -> float:
 def _split(values: Sequence[float], limits: PeerLimits) -> _Mode | None:
     """Return the faster of the two modes that are farthest apart, None where no split of descending values is one.
 
-    A split counts where the whole slower part is under the line of the faster one; where the slower part is the larger
-    one, where its median is.
+    A split counts where the whole slower part is under the limit of the faster one. Where the slower part is the larger
+    one, its median has to be.
     """
     count, best, most = len(values), None, 1.0
     sums = [0.0, *accumulate(values)]
@@ -276,25 +277,27 @@ def _middle(values: Sequence[float], first: int, last: int) -> float:
 
 
 def allowed(members: int, limits: PeerLimits) -> int:
-    """Return how many suspects a cohort may have: a stated share, and always one, or two of eight and more."""
+    """Return how many suspects a cohort may have: a share of it, at least one, or two from twice the least size on
+    (eight)."""
     return max(int(limits.share * members), 2 if members >= 2 * limits.least else 1)
 
 
 def as_slow(values: Mapping[str, float], slow: Collection[str], usual: float) -> frozenset[str]:
-    """Return the slow members, and those that are as slow as one of them: what differs by less than the noise of a
-    measurement is one finding, and has one status.
+    """Return the slow members, and those that are as slow as one of them.
+
+    Figures that differ by less than the noise of a measurement are one finding, and have one status.
 
     Args:
         values: one figure of each member; more is better.
-        slow: names of members on the slow side of a line.
-        usual: what the others have.
+        slow: names of members on the slow side of a limit.
+        usual: the figure of the others.
     """
     fastest = max((values[name] for name in slow), default=-math.inf)
     return frozenset(slow) | {name for name, value in values.items() if value <= fastest + NOISE * usual}
 
 
 def confirmed(samples: Sequence[bool], repeats: int = 3) -> bool:
-    """Return whether a suspicion holds: of `repeats` samples more than half were over the line.
+    """Return whether a suspicion is confirmed: of `repeats` samples more than half crossed the limit.
 
     One sample confirms nothing, and neither do repeats that were not run.
     """

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What hosts of a kind are published to reach, by the number of NVLink domains and the size of messages. Pure.
+"""Published figures of hosts of a kind, by the number of NVLink domains and the size of messages. Pure.
 
 Between published numbers of domains, and between published sizes, a figure follows a power law: from one scale to the
 next there is no jump. Beyond the last number of domains nothing is known.
@@ -21,11 +21,11 @@ _Point = tuple[float, float]
 
 
 def reference_for(topology: Topology, algorithm: str = "") -> Reference:
-    """Return what an all_reduce is judged against: what is published, else what follows from adapters and NVLink.
+    """Return what an all_reduce is judged against: the published figure, else the limit from adapters and NVLink.
 
     Args:
         topology: what took part, and at which size it is judged.
-        algorithm: what NCCL says it used, lower case; empty if it did not say.
+        algorithm: the algorithm in NCCL's log, lower case; empty if it is not logged.
 
     Raises:
         InputError: nothing is published, and facts are missing.
@@ -35,10 +35,10 @@ def reference_for(topology: Topology, algorithm: str = "") -> Reference:
 
 
 def published_reference(topology: Topology, algorithm: str = "") -> Reference | None:
-    """Return what this hardware is published to reach on as many nodes; None where that is not published.
+    """Return the published figure of this hardware on as many nodes; None where there is none.
 
-    A figure whose algorithm is told counts for runs with that one; where NCCL did not say what it used, a hierarchical
-    one says what is marginal, a ring what is bad.
+    A figure with a published algorithm counts for runs with that one. Where NCCL did not log its algorithm, a
+    hierarchical figure decides what is marginal, a ring figure what is bad.
     """
     rule = "ring" if algorithm in RING else "hierarchical"
     fitting = _of(topology, ("plateau",), ("", rule))
@@ -53,9 +53,10 @@ def published_reference(topology: Topology, algorithm: str = "") -> Reference | 
 
 
 def with_floor(found: Reference, topology: Topology, algorithm: str = "", phase: str = "all") -> Reference:
-    """Return the reference with what somebody accepts, or what hosts that are well reach with a slow choice of NCCL's.
+    """Return the reference with an accepted limit, or with what healthy hosts reach with a slow choice of NCCL's.
 
-    The second is known to be low, so that a figure is not bad down to the part of it that is marginal of others.
+    The second is known to be low. So a figure is bad only below the fraction of it that is the marginal limit
+    elsewhere.
     """
     rule = "hierarchical" if algorithm in HIERARCHICAL else "ring"
     gates = _of(topology, ("gate",), ("", rule), phase)
@@ -72,8 +73,10 @@ def with_floor(found: Reference, topology: Topology, algorithm: str = "", phase:
 
 
 def with_share_of_gate(found: Reference, topology: Topology) -> Reference:
-    """Return the reference of communicators with one GPU of each node with its part of what somebody accepts of a ring
-    over all GPUs, whose busbw is what all adapters of a node carry together."""
+    """Return the reference of communicators with one GPU of each node, with its share of the accepted limit of a ring.
+
+    The busbw of a ring over all GPUs is what all adapters of a node carry together.
+    """
     gates = _of(topology, ("gate",), ("", "ring"))
     whole = _at(topology, gates)
     if whole is None:
@@ -91,7 +94,8 @@ def _of(
 
 
 def _at(topology: Topology, rows: Iterable[PublishedBusbw]) -> float | None:
-    """Return the figure for that many nodes at that size, None where it is not published or lies beyond what is."""
+    """Return the figure for that many nodes at that size, None where it is not published or beyond the published
+    range."""
     by_nodes: dict[int, list[_Point]] = {}
     for row in rows:
         by_nodes.setdefault(row.domains, []).append((float(row.size_bytes), row.gbps))
@@ -103,8 +107,11 @@ def _at(topology: Topology, rows: Iterable[PublishedBusbw]) -> float | None:
 
 
 def _at_size(size_bytes: int, points: list[_Point]) -> float | None:
-    """Return the figure at a size: of larger ones than published that of the largest, of smaller ones none. Where one
-    size is published, it stands for those from half of it on: that is what a settled curve differs by."""
+    """Return the figure at a size.
+
+    Above the largest published size it is that of the largest; below the smallest there is none. A single published
+    size counts from half of it on: that is the difference within a settled curve.
+    """
     known = sorted(points)
     if not size_bytes:
         return known[-1][1]

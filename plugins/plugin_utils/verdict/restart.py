@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What comes after a run that is not passed: the gates that nobody looked at, and how to start again. Pure."""
+"""What comes after a run that did not pass: the gates that were not observed, and how to start again. Pure."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from ..outcome.model import Status
 from ..runtime.text import shell_word
 from .run import RunRecord, can_open
 
-# A command that was refused, as it can be typed again: without the words that the problem is about. Pure.
+# A refused command, in a form that can be typed again: without the words that the problem is about. Pure.
 
 _GATES = "gpufleet_gates"
 _NAMES_INVENTORY = ("-i", "--inventory")
 PLACE = "<...>"
-# What a rehearsal broke: the run again, of a cluster that was mended, is to pass.
+# What a rehearsal broke: the repeated run, on a repaired cluster, is to pass.
 _FAULTS = "gpufleet_rehearsal_faults"
 WAVE_ABORT = "gpufleet_wave_abort"
-# One that holds the cluster is quoted; another playbook may be the way on.
+# A command that holds the cluster is quoted; another playbook may be the next step.
 _OTHER_COMMAND = re.compile(r"`[^`]*`|\bansible-playbook [\w./][^),;\n]*")
 _ENTRY = re.compile(r"\n\s*\d+\. ")
 
 
 def without_mistakes(command: str, problem: str) -> str:
-    """Return the command with each word that the problem is about corrected, left out, or replaced by a place.
+    """Return the command with each word that the problem is about corrected, left out, or replaced by a placeholder.
 
-    A name that was misspelled is corrected, also within a value, where one name is near it. A variable stays with the
-    value that the first way on gives it, else with a place: a run without it may be about more than what was meant, and
-    a shell refuses the place. Tags become the gates that they name. Where no word was the mistake, the variable of the
-    first way on is added. Commands that the problem quotes or advises are no mistakes of this one.
+    A misspelled name is corrected, also within a value, where one name is near it. A variable stays with the value from
+    the first fix, else with a placeholder: a run without it may cover more than intended, and a shell refuses the
+    placeholder. Tags become the gates that they name. Where no word was the mistake, the variable of the first fix is
+    added. Commands that the problem quotes or advises are no mistakes of this one.
     """
     problem = _OTHER_COMMAND.sub("", problem)
     pairs = _pairs(command)
     if pairs is None:
         return command
-    # Two mistakes may have been about the same: tags, and the variable that is meant instead.
+    # Two mistakes may be about the same: tags, and the variable that is meant instead.
     parts: list[str] = []
     for option, value in pairs:
         part = " ".join(_corrected(option, value, problem))
@@ -51,7 +51,7 @@ def without_mistakes(command: str, problem: str) -> str:
     name, value = _first_way_on(problem)
     as_it_was = " ".join(parts) == " ".join(" ".join(_words(*pair)) for pair in pairs)
     added = ["-e", f"{name}={value}"] if name and as_it_was and name not in command else []
-    # What has to be stated has its place.
+    # A missing value gets a placeholder.
     for missing in dict.fromkeys(re.findall(r"Fix: state it: -e (gpufleet_\w+)=\.\.\.", problem)):
         added += [] if missing in command else ["-e", f"{missing}={PLACE}"]
     if "-i INVENTORY" in problem and not inventories_of(command):
@@ -65,10 +65,10 @@ def inventories_of(command: str) -> tuple[str, ...]:
 
 
 def _first_way_on(problem: str) -> tuple[str, str]:
-    """Return the variable that the first way on sets, and its value; empty where that is something else.
+    """Return the variable that the first fix sets, and its value; empty where the fix is something else.
 
-    Only a word, or an option of a check, is taken: a path is an example, capitals are a place. What is for an option is
-    read with that option, and another playbook is another command.
+    Only a word, or an option of a check, is taken: a path is an example, capitals are a placeholder. A fix for an
+    option is read with that option, and another playbook is another command.
     """
     found = re.search(r"(?m)^(?!\s*(?:\d+\. )?--).*?Fix: (.*)$", _OTHER_COMMAND.sub("", problem))
     first = re.split(r",? or |; ", found[1])[0] if found else ""
@@ -120,7 +120,7 @@ def _pairs(command: str) -> list[tuple[str, str]] | None:
 
 
 def _mapping(text: str) -> dict[str, Any] | None:
-    """Return a mapping of JSON; what is shown without its secrets may be none any more."""
+    """Return a mapping from JSON; text that is shown without its secrets may not parse."""
     try:
         found: Any = json.loads(text)
     except ValueError:
@@ -138,7 +138,7 @@ def _corrected(option: str, value: str, problem: str) -> Sequence[str]:
 
 
 def _about(option: str, problem: str) -> bool:
-    """Tell whether a problem of the list is about this option: its subject begins with it."""
+    """Return whether a problem of the list is about this option: its subject begins with it."""
     return bool(re.search(rf"(?:^|\n\s*\d+\. ){re.escape(option)} ", problem))
 
 
@@ -155,7 +155,7 @@ def _extra(option: str, value: str, problem: str) -> Iterator[str]:
         return
     found = _name(name, problem)
     if f"did you mean {found}, which is " in _unknown(name, problem):
-        # The value is none for the variable that was meant.
+        # The value is not valid for the variable that was meant.
         yield from (option, f"{found}={PLACE}")
     elif found == name and _wrong(name, quoted.strip("'\""), problem):
         yield from (option, "=".join(_meant(name, quoted, problem)))
@@ -164,8 +164,11 @@ def _extra(option: str, value: str, problem: str) -> Iterator[str]:
 
 
 def _meant(name: str, value: str, problem: str) -> tuple[str, str]:
-    """Return the variable and the value that were meant: as the ways on of the problems with it say, or with the one
-    name that is near a wrong one in it; with a place where a problem has neither."""
+    """Return the variable and the value that were meant.
+
+    They come from the fixes of the problems with it, or from the one name that is near a wrong one in it. Where a
+    problem has neither, the value is a placeholder.
+    """
     title, *entries = _ENTRY.split(problem)
     about = [entry for entry in entries or [title] if _wrong(name, value.strip("'\""), entry)]
     for entry in about:
@@ -178,7 +181,7 @@ def _meant(name: str, value: str, problem: str) -> tuple[str, str]:
 
 
 def _with_near_name(value: str, entry: str) -> str:
-    """Return the value with the wrong word as the only name that is near it; empty where that is not known.
+    """Return the value with the wrong word replaced by the only name that is near it; empty where that is unknown.
 
     The wrong word is the one in quotes, or where settings are refused, the last one of the subject.
     """
@@ -211,7 +214,7 @@ def _structured(option: str, found: dict[str, Any], problem: str) -> Iterator[st
 
 
 def _plain(text: str) -> Any:
-    """Return what JSON says; what a way on gives is a word."""
+    """Return the JSON value; a fix gives a plain word."""
     try:
         return json.loads(text)
     except ValueError:
@@ -219,12 +222,12 @@ def _plain(text: str) -> Any:
 
 
 def _refused(name: str, problem: str) -> bool:
-    """Tell whether the problem is that this is an extra variable at all."""
+    """Return whether the problem is that this is an extra variable at all."""
     return bool(re.search(rf"\b{re.escape(name)}: is an extra variable", problem))
 
 
 def _place_of(name: str, value: Any) -> str:
-    """Return a place for the value, in the form that it has to have: mappings are JSON."""
+    """Return a placeholder for the value, in the form that it has to have: mappings are JSON."""
     entries = isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
     if not entries and not isinstance(value, dict):
         return f"{name}={PLACE}"
@@ -233,23 +236,24 @@ def _place_of(name: str, value: Any) -> str:
 
 
 def _unknown(name: str, problem: str) -> str:
-    """Return what follows in the problem that nothing reads this name, empty if that is not the problem."""
+    """Return the text of the problem after `is no variable of this collection`, empty if that is not the problem."""
     found = re.search(rf"\b{name}: is no variable of this collection(.*)", problem)
     return found[1] if found else ""
 
 
 def _name(name: str, problem: str) -> str:
-    """Return the name; one that nothing reads as it was meant, empty where that is not known."""
+    """Return the name. An unknown one is replaced by the name that was meant, empty where that is unknown."""
     rest = _unknown(name, problem)
     meant = re.search(r"did you mean (gpufleet_\w+)(?:\?|, which is )", rest)
     return name if not rest else meant[1] if meant else ""
 
 
 def _wrong(name: str, value: str, problem: str) -> bool:
-    """Tell whether the problem is about a value: it is quoted there, a path may stand alone, its name may."""
-    # Options of checks are reported by where they end up.
+    """Return whether the problem is about a value: it is quoted there, or stands there unquoted as a path or by
+    name."""
+    # Options of checks are reported by their final place.
     checks = re.findall(r"([\w-]+)\.[\w.-]+\s*=", value) if name == "gpufleet_set" else []
-    # An option is refused with the variable that does what it was to do.
+    # An option is refused with the variable that has the effect it was meant to have.
     problem = re.sub(r"(?m)^(\s*\d+\. )?--.*$", "", problem)
     subject = value not in GATE_IDS and re.search(rf"(?m)^(?:\s*\d+\. )?{re.escape(value)}: ", problem)
     about = f"'{value}'" in problem or ("/" in value and value in problem) or bool(subject)
@@ -287,7 +291,7 @@ def _skipped(option: str, value: str, problem: str) -> Iterator[str]:
 
 
 def _left_out(name: str) -> Callable[[str, str, str], Iterator[str]]:
-    """Return what leaves an option out where the problem is about it."""
+    """Return a function that leaves an option out where the problem is about it."""
 
     def correct(option: str, value: str, problem: str) -> Iterator[str]:
         if not _about(name, problem):
@@ -315,7 +319,7 @@ VARIABLE = "gpufleet_from_gate"
 
 
 def not_looked_at(record: RunRecord) -> tuple[str, ...]:
-    """Return the gates in scope that stay pending because one that they depend on is not passed."""
+    """Return the gates in scope that stay pending because one that they depend on did not pass."""
     if record.work is not None:
         return ()
     pending = (gate for gate in record.scope if record.gate(gate).status is Status.PENDING)
@@ -323,15 +327,15 @@ def not_looked_at(record: RunRecord) -> tuple[str, ...]:
 
 
 def restart(record: RunRecord) -> str:
-    """Return how to start the run again at its first gate that is not passed, empty if there is none.
+    """Return how to start the run again at its first gate that did not pass, empty if there is none.
 
-    It is the command line of the run. Where that is not known, as in AWX, it is the variable to set. A start at a
-    gate needs the passes of the gates before it, so without a history the run starts where it started.
+    It is the command line of the run. Where that is unknown, as in AWX, it is the variable to set. A start at a gate
+    needs the passes of the gates before it, so without a history the run starts where it started.
     """
     if record.work is not None and not record.problem:
         if record.work.passed or record.work.again is None or record.check_mode:
             return ""
-        # A roll that was aborted has ended: the same again would end the next one.
+        # An aborted roll has ended: the same command again would end the next one.
         return _command(replace(record, command=_without(record.command, WAVE_ABORT)), record.work.again)
     held = [gate for gate in record.scope if _held(record, gate)]
     if not held and not record.problem:
@@ -343,8 +347,10 @@ def restart(record: RunRecord) -> str:
 
 
 def unfinished(record: RunRecord) -> str:
-    """Return how to go on with a run of gates that was interrupted, at its first gate without a verdict; empty for a
-    run that ended by itself. Ask it of a run that is over: one that goes on looks the same."""
+    """Return how to go on with an interrupted run of gates, at its first gate without a verdict.
+
+    Empty for a run that ended by itself. Call it only for a run that is over: one that goes on looks the same.
+    """
     if record.work is not None or record.validates or record.check_mode or restart(record):
         return ""
     left = [gate for gate in record.scope if record.gate(gate).status is Status.PENDING]
@@ -366,12 +372,12 @@ def interrupted_lines(record: RunRecord, unless: str = "") -> list[str]:
 
 
 def _from_gate(record: RunRecord, gate: str) -> str:
-    """Return the command that goes on at a gate: without a history, or at the first one, it is the whole run again."""
+    """Return the command that goes on at a gate. Without a history, or at the first gate, it is the whole run again."""
     return _command(record, f"{VARIABLE}={gate}" if record.history and gate != record.scope[0] else "")
 
 
 def _start_meant(record: RunRecord) -> str:
-    """Return the gate at which a run that was refused is to start: the one that its problem names, if it names one."""
+    """Return the gate at which a refused run should start: the one that its problem names, if it names one."""
     name, value = _first_way_on(record.problem)
     return value if name == VARIABLE else record.from_gate
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The verdict of a whole run: the eight gates together, in one sentence that a person may sign, or may not."""
+"""The verdict of a whole run: the eight gates together, in one sentence that a person can or cannot sign."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..outcome.wording import count
 from ..site.model import Site
 from .gate import GateVerdict
 
-# What a run did whose verb has no gates: a roll, cycles of tests, a burn-in. Pure.
+# What a run did that decides no gates: a roll, cycles of tests, a burn-in. Pure.
 
 VERB_BURN_IN, VERB_CYCLES = "burn-in", "continuous validation"
 
@@ -32,11 +32,11 @@ class WorkRow:
 class Work:
     """What the verb did so far.
 
-    `verb` names it for people (`roll driver-580`); `head` and `rows` are its table; `sentence` says how it ended, and
-    is empty before. `passed` is the verdict, `failed` tells whether the run ends with exit code 8: work that was given
-    back to users is neither. `page` is the file of the run to read first where that is not the report. `again` is the
-    variable to set when it is started again, empty where none is needed, and None where starting it again is no way on;
-    `next` says what to do. `counts` are what it worked on by how that ended, for the metrics.
+    `verb` names it in text (`roll driver-580`). `head` and `rows` are its table. `sentence` says how it ended, and is
+    empty before. `passed` is the verdict. `failed`: the run ends with exit code 8; work that was given back to users is
+    neither passed nor failed. `page` is the file of the run to read first where that is not the report. `again` is the
+    variable to set when it is started again, empty where none is needed, and None where starting it again is no fix.
+    `next` says what to do. `counts` are the items by how they ended, for the metrics.
     """
 
     verb: str
@@ -52,7 +52,7 @@ class Work:
 
     @property
     def recipe_alone(self) -> bool:
-        """Whether gate gpu_stack is in its scope for the recipe alone: none of its releases is looked at or judged."""
+        """Whether gate gpu_stack is in its scope only for the recipe: none of its releases is observed or judged."""
         return self.verb in (VERB_BURN_IN, VERB_CYCLES)
 
 
@@ -67,7 +67,7 @@ def work_summary(work: Work, *, rehearsal: bool, check_mode: bool) -> str:
 
 
 def shown_rows(work: Work, most: int) -> tuple[tuple[WorkRow, ...], int]:
-    """Return the rows that are shown, in their order, and how many are not: the good ones are left out first."""
+    """Return the rows to show, in their order, and how many are left out: the good ones are left out first."""
     if len(work.rows) <= most:
         return work.rows, 0
     bad = sum(not row.good for row in work.rows)
@@ -80,7 +80,7 @@ def shown_rows(work: Work, most: int) -> tuple[tuple[WorkRow, ...], int]:
     return tuple(shown), len(work.rows) - len(shown)
 
 
-# What is in the id of a run that proves a wave, after that of the run that it is a part of.
+# What is in the id of a run that proves a wave, after the id of its parent run.
 PROOF_OF_WAVE = "-wave-"
 # The limits that are named in the sentence itself: at a lower level of DCGM's diagnostic most of it was not run.
 _TOLD_BY_NAME = ("dcgm-diag.level ", "profile ")
@@ -88,23 +88,25 @@ _TOLD_BY_NAME = ("dcgm-diag.level ", "profile ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A run: who it is about, its scope, and the verdict of each of the eight gates in order.
+    """A run: its site and hosts, its scope, and the verdict of each of the eight gates in order.
 
-    `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
-    the software that made the run; `from_gate` is where the run was asked to start, `resumed` what became of the
-    gates before it, one line each; `command` is how the run was started (empty: not known), without `from_gate`;
-    `kept_command` goes on with the rehearsal that it was made on, where that stays up;
-    `history` tells whether its gates are recorded for later runs; `notes` are what people should know
-    of it. `phases` are those of a validation, in the form of a gate's verdict; a run that only validates has no gate in
-    its scope. `check_mode` tells that nothing was changed, tested or decided: its gates stay pending.
-    `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
-    about anything. `driver_only`: of gate gpu_stack it has only the checks that need the driver, as a wave's proof.
-    `wave` are the nodes of a roll that it proves, of which there is no more than these. `work` is what a verb without
-    gates did (a roll, cycles, a burn-in): it is the verdict of such a run, whatever its gates say.
-    `ctrf_dest` is where one CTRF report of the whole run is written, beside that in its directory.
-    `digests` is that of digests.json, written with every verdict. `unconfirmed` counts what a later judgement found to
-    differ from what was recorded: with any, no verdict of the record holds. `own_limits` are the settings that gates
-    are judged by and that are not the release's, each with both values.
+    `problem` says why nothing was started. `updated` is when the record was last written (RFC 3339). `versions` names
+    the software that made the run. `from_gate` is the requested start, `resumed` the result of the gates before it, one
+    line each. `command` is how the run was started (empty: unknown), without `from_gate`. `kept_command` goes on with
+    the rehearsal that it was made on, where that stays up. `history`: its gates are recorded for later runs. `notes`
+    are what people should know of it.
+
+    `phases` are those of a validation, in the form of a gate's verdict; a run that only validates has no gate in its
+    scope. `check_mode`: nothing was changed, tested or decided, and its gates stay pending. `what_if` names the
+    settings that a saved run was judged by instead of its own: such a record is no verdict about anything.
+    `driver_only`: of gate gpu_stack it has only the checks that need the driver, for a wave's proof. `wave` are the
+    nodes of a roll that it proves, and no others. `work` is what a verb without gates did (a roll, cycles, a burn-in):
+    it is the verdict of such a run, whatever its gates have.
+
+    `ctrf_dest` is where one CTRF report of the whole run is written, beside that in its directory. `digests` is that of
+    digests.json, written with every verdict. `unconfirmed` counts the differences that a later judgement found: with
+    any, no verdict of the record is valid. `own_limits` are the settings that gates are judged by and that differ from
+    the release's, each with both values.
     """
 
     run_id: str
@@ -138,7 +140,7 @@ class RunRecord:
 
     @property
     def validates(self) -> bool:
-        """Whether it is about phases alone, and decides no gate."""
+        """Whether it has only phases, and decides no gate."""
         return bool(self.phases) and not self.scope and self.work is None
 
     def gate(self, gate_id: str) -> GateVerdict:
@@ -188,7 +190,7 @@ def with_verb(record: RunRecord, verb: str) -> RunRecord:
 
 
 def with_site(record: RunRecord, site: Site) -> RunRecord:
-    """Return the record with what the checked inventory says."""
+    """Return the record with the data of the checked inventory."""
     return replace(record, site=site.name, nodes=len(site.hosts), quarantined=len(site.hosts) - len(site.in_scope))
 
 
@@ -196,7 +198,7 @@ def require_open(record: RunRecord, gate_id: str) -> None:
     """Raise unless the gate may run: in scope, and what it depends on within the scope has passed.
 
     Raises:
-        BringupError: the gate is out of scope or the one before it is not passed.
+        BringupError: the gate is out of scope or the one before it did not pass.
     """
     if gate_id not in record.scope:
         raise BringupError(f"gate {gate_id}", "is outside the scope of this run.", "add it to gpufleet_gates")
@@ -207,7 +209,7 @@ def require_open(record: RunRecord, gate_id: str) -> None:
 
 
 def can_open(record: RunRecord, gate_id: str) -> bool:
-    """Tell whether that gate can still run: what it depends on within the scope opened, or can itself still run."""
+    """Return whether that gate can still run: what it depends on within the scope opened, or can itself still run."""
     before = depends_on(record, gate_id)
     if not before:
         return True
@@ -225,7 +227,8 @@ def depends_on(record: RunRecord, gate_id: str) -> str:
 
 
 def all_passed(record: RunRecord) -> bool:
-    """Tell if every gate in scope opened and one of them proved something, or all phases of a validation passed."""
+    """Return whether every gate in scope opened and one of them proved something, or all phases of a validation
+    passed."""
     if record.work is not None:
         passed = record.work.passed and not record.problem
         return passed and not record.check_mode and not record.unconfirmed
@@ -237,8 +240,10 @@ def all_passed(record: RunRecord) -> bool:
 
 
 def proves_nothing(record: RunRecord) -> bool:
-    """Tell whether no gate in scope passed, here or in the run that it is taken over from; or, of a validation, that no
-    check did. A cycle of tests in service that found no idle node proves nothing, and is none."""
+    """Return whether nothing was proven: no gate in scope passed, here or in the run that it is taken over from.
+
+    For a validation: no check passed. A cycle of tests in service that found no idle node proves nothing.
+    """
     if record.validates:
         return not any(verdict.counts.get(Status.PASSED.value) for verdict in record.phases)
     gates = [record.gate(gate) for gate in record.scope]
@@ -246,8 +251,10 @@ def proves_nothing(record: RunRecord) -> bool:
 
 
 def nothing_holds(record: RunRecord) -> bool:
-    """Tell whether a run may end with exit code 0: it is passed, or a validation in which checks were left out by name
-    and nothing else is open."""
+    """Return whether a run may end with exit code 0.
+
+    It passed, or it is a validation in which checks were left out by name and nothing else is open.
+    """
     if record.work is not None:
         held = record.work.failed or record.check_mode or record.problem or record.unconfirmed
         return not held
@@ -258,19 +265,19 @@ def nothing_holds(record: RunRecord) -> bool:
 
 
 def is_decided(record: RunRecord) -> bool:
-    """Tell whether a gate, or a phase of a validation, has a verdict."""
+    """Return whether a gate, or a phase of a validation, has a verdict."""
     return any(verdict.status is not Status.PENDING for verdict in (*record.gates, *record.phases))
 
 
 def undecided_gates(record: RunRecord) -> tuple[str, ...]:
-    """Return the gates in scope that nobody decided."""
+    """Return the gates in scope without a verdict."""
     return tuple(gate for gate in record.scope if record.gate(gate).status is Status.PENDING)
 
 
 def not_ended_well(record: RunRecord) -> tuple[str, ...]:
-    """Return why a run that came to its end may not end with exit code 0, as sentences; nothing where it may."""
+    """Return why a run that came to its end may not end with exit code 0, as sentences; empty where it may."""
     held = tuple(v.message for v in record.gates if v.status is not Status.PENDING and not v.opens_next)
-    # A gate behind one that is not passed has no other reason.
+    # A gate behind one that did not pass has no other reason.
     undecided = tuple(gate for gate in undecided_gates(record) if can_open(record, gate))
     if record.problem:
         return (f"the run was not started: {record.problem}",)
@@ -311,7 +318,8 @@ def unproven_before(scope: Iterable[str]) -> tuple[str, ...]:
 def run_summary(record: RunRecord) -> str:
     """Return the run's verdict in one sentence.
 
-    Only a run over all eight gates on real hardware ever says `accepted`. What was not proven in this run is said too.
+    Only a run over all eight gates on real hardware has the word `accepted`. What was not proven in this run is named
+    too.
     """
     if record.what_if:
         return f"WHAT IF {record.what_if}: {_what_if(record)}; this is no verdict of the run"
@@ -347,7 +355,7 @@ def run_summary(record: RunRecord) -> str:
 
 
 def _not_confirmed(record: RunRecord) -> str:
-    """Return the verdict of a run that was judged again and is not what it recorded: no word of it is one to sign."""
+    """Return the verdict of a run whose later judgement differs from its records: no word of it can be signed."""
     of_phases = record.validates or record.work is not None
     decided = record.phases if of_phases else tuple(record.gate(gate) for gate in record.scope)
     words = ", ".join(f"{verdict.gate} {verdict.status.value}" for verdict in decided)
@@ -357,7 +365,7 @@ def _not_confirmed(record: RunRecord) -> str:
 
 
 def _validated(record: RunRecord) -> str:
-    """Return the verdict of a run that validates: each phase by its word; no gate is decided by it."""
+    """Return the verdict of a run that validates: the result of each phase; it decides no gate."""
     words = "; ".join(f"{verdict.gate} {verdict.status.value}" for verdict in record.phases)
     head = "validated" if all_passed(record) else "not validated" if not nothing_holds(record) else "validated in part"
     held = [verdict.message for verdict in record.phases if verdict.status not in (Status.PASSED, Status.SKIPPED)]
@@ -381,7 +389,7 @@ def _what_if(record: RunRecord) -> str:
 
 
 def _not_proven(record: RunRecord) -> list[str]:
-    """Return what the sentence must say of gates that this run did not prove itself."""
+    """Return what the sentence must include about gates that this run did not prove itself."""
     skipped = [record.gate(gate) for gate in record.scope if record.gate(gate).status is Status.SKIPPED]
     taken: dict[str, list[str]] = {}
     for verdict in skipped:
@@ -400,7 +408,7 @@ def _accepted(record: RunRecord) -> str:
 
 
 def _with_decisions(record: RunRecord) -> str:
-    """Return what people let through and by which limits of their own: the sentence of a clean run has none of it."""
+    """Return what people let through and by which own limits: the sentence of a clean run has none of it."""
     waived = [entry for gate in record.gates for entry in gate.waived]
     marginal = [entry for gate in record.gates for entry in gate.accepted]
     people = len({entry.who for entry in marginal})

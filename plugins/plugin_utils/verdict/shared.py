@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What slow members have in common that the others do not: a rack, a leaf, a rail, a firmware, a driver. Pure.
 
-It is asked before a member is blamed: eight hosts of one rack that are slow alike are one fault of that rack.
+It is computed before a member is blamed: eight slow hosts of one rack are one fault of that rack.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import comb
 
-# So likely at most that chance alone puts the slow members into one group, where the group is not exactly they.
+# The largest probability that chance alone puts the slow members into one group, where they are not the whole group.
 _CHANCE = 0.001
-# A group is slow if this part of it is: one of eight may lie just over the line.
+# A group is slow if this fraction of it is: one of eight may be just over the limit.
 _SLOW_PART = 0.75
 
 
@@ -43,14 +43,14 @@ class Shared:
 
 
 def shared_by(slow: Collection[str], members: Mapping[str, Mapping[str, str]]) -> tuple[Shared, ...]:
-    """Return what explains that these members are slow, the best explanation first; nothing where nothing does.
+    """Return what explains that these members are slow, best explanation first; empty where nothing does.
 
-    A fact explains when at least two members have it, not all of them do, most with it are slow, and either it is
-    exactly what tells the slow ones from the others or chance alone hardly puts the slow ones there.
+    A fact is an explanation when at least two members have it, not all of them do, most with it are slow, and either it
+    separates the slow ones exactly from the others or chance alone hardly puts the slow ones there.
 
     Args:
         slow: names of the slow members.
-        members: facts of every member that was compared, by kind; a fact that is empty or missing explains nothing.
+        members: facts of every compared member, by kind; a fact that is empty or missing explains nothing.
     """
     marked = set(slow) & members.keys()
     found = [
@@ -58,7 +58,7 @@ def shared_by(slow: Collection[str], members: Mapping[str, Mapping[str, str]]) -
         for kind in dict.fromkeys(kind for facts in members.values() for kind in facts)
         for shared in _of_kind(kind, marked, members)
     ]
-    # The sort is stable: of two equally good ones the kind that is stated first.
+    # The sort is stable: of two equally good ones the kind that comes first.
     return tuple(sorted(found, key=lambda shared: (shared.slow_others, len(shared.members) - len(shared.slow))))
 
 
