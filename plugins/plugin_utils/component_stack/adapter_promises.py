@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which extended resources the network operator of a recipe is to offer, by which pods get network adapters. Pure.
+"""Which extended resources the network operator of a recipe offers, through which pods get network adapters. Pure.
 
-A NicClusterPolicy (or NicNodePolicy) holds the configuration of two device plugins as text: of the shared one, which
-offers each resource `rdmaHcaMax` times on every node with an adapter that matches (Mellanox/k8s-rdma-shared-dev-plugin,
-README.md and pkg/resources/resources_manager.go), and of the one for virtual functions and whole devices, which offers
-one unit for each device (k8snetworkplumbingwg/sriov-network-device-plugin, README.md). A SriovNetworkNodePolicy makes
-virtual functions and such a resource of them (k8snetworkplumbingwg/sriov-network-operator, api/v1).
+A NicClusterPolicy (or NicNodePolicy) has the configuration of two device plugins as text. The shared plugin offers each
+resource `rdmaHcaMax` times on every node with an adapter that matches (Mellanox/k8s-rdma-shared-dev-plugin, README.md
+and pkg/resources/resources_manager.go). The plugin for virtual functions and whole devices offers one unit for each
+device (k8snetworkplumbingwg/sriov-network-device-plugin, README.md). A SriovNetworkNodePolicy creates virtual functions
+and such a resource of them (k8snetworkplumbingwg/sriov-network-operator, api/v1).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..runtime.foreign_yaml import documents
 from .manifest import manifests_of
 
 NETWORK_OPERATORS = ("network-operator", "network-operator-ocp-olm")
-# Prefixes of resources where a configuration states none: constants of the two plugins, and what the operator for
-# virtual functions is told by its chart (Mellanox/network-operator, deployment/network-operator/values.yaml) or takes.
+# Prefixes of resources where a configuration has none: constants of the two plugins, and for virtual functions what the
+# chart configures (Mellanox/network-operator, deployment/network-operator/values.yaml) or the operator's default.
 _SHARED_PREFIX, _DEVICE_PREFIX = "rdma", "intel.com"
 _FUNCTION_PREFIX = {"network-operator": "nvidia.com", "network-operator-ocp-olm": "openshift.io"}
 _POLICIES = ("NicClusterPolicy", "NicNodePolicy")
@@ -30,8 +30,11 @@ _POLICIES = ("NicClusterPolicy", "NicNodePolicy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterPromise:
-    """A resource that nodes are to offer: `count` of it, None for one unit for each adapter; `source` says where that
-    is written. `problem` says why a configuration cannot be read: then nobody knows what is promised."""
+    """A resource that nodes are to offer.
+
+    `count` is how many, None for one unit for each adapter. `source` is where that is configured. With a `problem` the
+    configuration cannot be read, so what is promised is not known.
+    """
 
     name: str
     count: int | None
@@ -40,7 +43,7 @@ class AdapterPromise:
 
 
 def adapter_promises(recipe: Mapping[str, Any] | None) -> tuple[AdapterPromise, ...]:
-    """Return what the manifests of a recipe's network operator promise; what cannot be read there is no silence."""
+    """Return what the manifests of a recipe's network operator promise. What cannot be read becomes a `problem`."""
     found: list[AdapterPromise] = []
     for entry in (recipe or {}).get("componentRefs") or ():
         name = str(entry.get("name", ""))
@@ -80,12 +83,12 @@ def _devices(plugin: Mapping[str, Any], source: str) -> Iterable[AdapterPromise]
 
 
 def _configured(plugin: Mapping[str, Any], key: str, where: str) -> Iterable[tuple[Mapping[str, Any], str]]:
-    """Return the entries of a plugin's configuration, each with what is wrong with it; none without a plugin."""
+    """Yield the entries of a plugin's configuration, each with its problem. There are none without a plugin."""
     text = plugin.get("config")
     if not text:
         return
     try:
-        # JSON is YAML.
+        # JSON is YAML too.
         found = documents(str(text))
     except ValueError as error:
         yield {}, f"{where} cannot be read: {str(error)[:200]}"

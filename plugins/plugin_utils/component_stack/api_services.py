@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""APIs that components serve beside the API server's own, as workloads of their releases. Pure.
+"""APIs that components serve beside the API server, as workloads of their releases. Pure.
 
-Charts of what serves metrics to autoscalers register them as APIServices (prometheus-community/helm-charts,
+Charts of metrics servers for autoscalers register them as APIServices (prometheus-community/helm-charts,
 charts/prometheus-adapter/templates/custom-metrics-apiservice.yaml, external-metrics-apiservice.yaml; kedacore/charts,
-keda/templates/metrics-server/apiservice.yaml). The API server asks each again and again, and says in the condition
-Available whether it answers (kubernetes/kube-aggregator, pkg/controllers/status/remote). With one that does not, no
-namespace is deleted any more (kubernetes/kubernetes#60807), whatever its pods say of themselves.
+keda/templates/metrics-server/apiservice.yaml). The API server probes each of them all the time, and reports the result
+in the condition Available (kubernetes/kube-aggregator, pkg/controllers/status/remote). While one is not available no
+namespace can be deleted (kubernetes/kubernetes#60807), even if its pods are ready.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .workloads import Workload, age_s, release_of
 
 API_SERVICES = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
 NOT_AVAILABLE = "api-not-available"
-# Of a component about which the API server refused to answer, to helm or to us.
+# Cause of a component for which the API server refused a request of helm or ours.
 NOT_ANSWERED = "api-not-answered"
 Json = dict[str, Any]
 
 
 def api_workload(item: Json, now: datetime) -> Workload | None:
-    """Return what is to be said about an API that a service in the cluster answers; None for one of the API server."""
+    """Return the state of an API that a service in the cluster serves. None for an API of the API server itself."""
     service = (item.get("spec") or {}).get("service")
     if not service:
         return None

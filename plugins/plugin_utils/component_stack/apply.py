@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads and applies the manifests of components: on the server's side, ours labelled, those of others left alone."""
+"""Reads and applies the manifests of components by server-side apply, with our labels. Unmanaged objects stay."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..runtime.progress import Emit
 from .manifest import COMPONENT_ANNOTATION, Json, Manifest
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 
-# A kind or a webhook that a chart has just brought may take a moment until the server knows it.
+# The server may take a moment to know a kind or a webhook that a chart has just installed.
 _SERVED_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestState:
-    """What the cluster has of a component's manifests, by title: applied as they are, to be applied, of others."""
+    """The objects of a component's manifests in the cluster, by title: unchanged, missing, outdated, and unmanaged."""
 
     same: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
@@ -33,12 +33,12 @@ class ManifestState:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """What is to be applied."""
+        """Manifests to apply."""
         return (*self.absent, *self.different)
 
 
 def manifest_state(cluster: Cluster, component: Component) -> ManifestState:
-    """Return what the cluster has of a component's manifests."""
+    """Compare a component's manifests with the cluster."""
     found: dict[str, list[str]] = {"same": [], "absent": [], "different": [], "foreign": []}
     for manifest in component.manifests:
         found[_standing(_live(cluster, component, manifest), manifest)].append(manifest.title)
@@ -64,7 +64,7 @@ def _standing(live: Json | None, manifest: Manifest) -> str:
 
 
 def own_manifests(cluster: Cluster, component: Component) -> tuple[Manifest, ...]:
-    """Return those of a component's manifests whose objects are there and are ours."""
+    """Return the manifests of a component whose objects exist and are ours."""
     return tuple(
         manifest
         for manifest in component.manifests
@@ -77,7 +77,7 @@ def _namespace(component: Component, manifest: Manifest) -> str:
 
 
 def labelled(component: Component, manifest: Manifest) -> Json:
-    """Return the object as it is applied: with our labels, and the component that it belongs to."""
+    """Return the object as it is applied: with our labels and the annotation of its component."""
     metadata = manifest.body["metadata"]
     labels = {**(metadata.get("labels") or {}), MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: manifest.digest}
     annotations = {**(metadata.get("annotations") or {}), COMPONENT_ANNOTATION: component.release}
@@ -87,7 +87,7 @@ def labelled(component: Component, manifest: Manifest) -> Json:
 def apply_manifests(
     cluster: Cluster, component: Component, manifests: Collection[Manifest], emit: Emit, *, take_over: bool
 ) -> None:
-    """Apply manifests in their order; what others made is left alone unless it may be taken over.
+    """Apply manifests in order. Objects of others are left alone unless they may be taken over.
 
     Raises:
         BringupError: the server refuses one, or does not know its kind after a minute.
@@ -103,7 +103,7 @@ def apply_manifests(
             _make_namespace(cluster, component, manifest)
         while True:
             try:
-                # What is ours is put back, whoever wrote it last.
+                # Fields of our objects are restored, whichever manager wrote them last.
                 _apply(cluster, component, manifest, force=take_over or (live is not None and not foreign))
                 break
             except BringupError as error:
@@ -120,10 +120,11 @@ def _apply(cluster: Cluster, component: Component, manifest: Manifest, *, force:
 
 
 def applied_again(cluster: Cluster, component: Component, manifest: Manifest) -> tuple[Json, Json | None] | None:
-    """Return an object as it is and as it would be if it were applied again, or None where that says nothing: it is not
-    there, not ours, or to be applied anyway because its file has changed.
+    """Return an object as it is, and as it would be if it were applied again.
 
-    What it would be is None where the server does not say: this user may not apply it, or a webhook knows no dry run.
+    The result is None if the comparison means nothing: the object does not exist, is not ours, or is to be applied
+    anyway because its file has changed. The second object is None if the server cannot compute it: this user may not
+    apply it, or a webhook does not support a dry run.
 
     Raises:
         UnreachableError: the API server does not answer.
@@ -140,19 +141,19 @@ def applied_again(cluster: Cluster, component: Component, manifest: Manifest) ->
 
 
 def _make_namespace(cluster: Cluster, component: Component, manifest: Manifest) -> None:
-    """Make the namespace of an object, as helm does for a chart; one that is not ours to own gets no label."""
+    """Create the namespace of an object, as helm does for a chart. It gets no label, because it is not ours."""
     name = _namespace(component, manifest)
     if manifest.body["kind"] == "Namespace" or cluster.find(NAMESPACES, name) is not None:
         return
     try:
         cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     except ConflictError:
-        # Somebody else was faster.
+        # Another client created it first.
         return
 
 
 def preview_manifests(cluster: Cluster, component: Component, *, take_over: bool) -> bool:
-    """Let the server compute what would be applied; tell whether it could for all of it.
+    """Let the server compute what would be applied. Return whether it could for all manifests.
 
     Raises:
         BringupError: the server refuses one.
@@ -165,6 +166,6 @@ def preview_manifests(cluster: Cluster, component: Component, *, take_over: bool
         try:
             _apply(cluster, component, manifest, force=take_over or standing == "different", dry_run=True)
         except NotFoundError:
-            # Its namespace or its kind comes with what is installed before it.
+            # Its namespace or its kind is created by what is installed before it.
             complete = False
     return complete

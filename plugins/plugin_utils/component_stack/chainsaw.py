@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a component's health check asserts, in the form of Kyverno chainsaw. Pure.
+"""The assertions of a component's health check, in the form of Kyverno chainsaw. Pure.
 
-A `Test` has steps that `assert` (some object is so) or `error` (no object is so); a plain document asserts itself. A
-key in parentheses is an expression in JMESPath over the object at its place, and what it gives is compared with the
-tree at that key: `(availableReplicas > `0`): true` (documentation of chainsaw, "Assertion trees"; NVIDIA/aicr
-pkg/chainsaw: what its own health checks use). What a key or a value is besides (a loop, a binding, an escape) is read
-as kyverno/kyverno-json pkg/core/expression/expression.go tells them apart and refused here, as are options of a test
-that change what it asserts (kyverno/chainsaw pkg/apis/v1alpha1: `skip`, `cluster`, `compiler`): nothing is guessed at.
+A `Test` has steps that `assert` (some object matches) or `error` (no object matches). A plain document asserts itself.
+A key in parentheses is a JMESPath expression over the object at its place, and its result is compared with the tree
+at that key: `(availableReplicas > `0`): true` (documentation of chainsaw, "Assertion trees"; NVIDIA/aicr pkg/chainsaw:
+what its own health checks use). Other special keys and values (a loop, a binding, an escape) are recognised as in
+kyverno/kyverno-json pkg/core/expression/expression.go and refused, as are options of a test that change what it
+asserts (kyverno/chainsaw pkg/apis/v1alpha1: `skip`, `cluster`, `compiler`). Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -23,21 +23,20 @@ from typing import Any
 from ..outcome.errors import InputError
 from ..runtime.strict import parse_yaml_documents
 
-# JMESPath, in which health checks of recipes are written: the package `jmespath`, with the errors of ours. Stricter
-# than in the package, by the specification (jmespath.org, "JMESPath Specification"): `<`, `<=`, `>`, `>=` order
-# numbers alone, so that '1.10' is never found to be less than '1.9'; true is no number. A function that does not
-# exist is an error of the text, not of the first value.
-
-# Of upstream's health checks the longest has some 400 characters; a text is read recursively.
+# JMESPath, the language of the expressions in health checks: the package `jmespath`, with our errors. By the
+# specification it is stricter than the package (jmespath.org, "JMESPath Specification"): `<`, `<=`, `>`, `>=` order
+# numbers only, so that '1.10' is never less than '1.9', and true is no number. A function that does not exist is an
+# error when the text is parsed, not at the first value.
+# The longest of upstream's health checks has some 400 characters. A text is parsed recursively.
 _LONGEST = 4000
 _PACKAGE = "jmespath (pip install jmespath)"
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed expression: `names` are the fields that it names anywhere; `of(value)` is what it says of a value.
+    """A parsed expression. `names` are the fields that it names anywhere. `of(value)` evaluates it.
 
-    `of` raises InputError where it cannot be asked of a value: a function does not take what lies there.
+    `of` raises InputError where it cannot be evaluated, because a function does not accept the value that it gets.
     """
 
     text: str
@@ -47,10 +46,10 @@ class Expression:
 
 @cache
 def parse(text: str) -> Expression:
-    """Return an expression.
+    """Parse an expression.
 
     Raises:
-        InputError: it is none, names a function that does not exist, or the package is not installed.
+        InputError: it is invalid, names a function that does not exist, or the package is not installed.
     """
     subject = f"expression {text[:80]!r}"
     try:
@@ -77,13 +76,13 @@ def parse(text: str) -> Expression:
 def _nodes(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield tree
     for child in tree.get("children", ()):
-        # A slice has numbers as children.
+        # The children of a slice are numbers.
         if isinstance(child, Mapping):
             yield from _nodes(child)
 
 
 def _require_function(node: Mapping[str, Any], known: Mapping[str, Any], subject: str) -> None:
-    """Refuse a function that does not exist, or that takes another number of arguments."""
+    """Raise InputError for a function that does not exist, or with a wrong number of arguments."""
     name, count = node["value"], len(node["children"])
     if name not in known:
         raise InputError(subject, f"{name}() is not known here; {', '.join(sorted(known))} are.")
@@ -106,9 +105,9 @@ def _interpreter() -> Any:
     from jmespath.functions import Functions, signature
     from jmespath.visitor import Options, TreeInterpreter
 
-    # The package has no types: mypy knows neither its classes nor its decorator.
+    # The package has no types, so mypy knows neither its classes nor its decorator.
     class OurFunctions(Functions):  # type: ignore[misc]
-        """Finds the number 1 in no list of booleans."""
+        """Does not find the number 1 in a list of booleans."""
 
         @signature({"types": ["array", "string"]}, {"types": []})  # type: ignore[untyped-decorator]
         def _func_contains(self, where: Any, what: Any) -> bool:
@@ -117,10 +116,10 @@ def _interpreter() -> Any:
             return any(same(entry, what) for entry in where)
 
     class Interpreter(TreeInterpreter):  # type: ignore[misc]
-        """Orders numbers alone."""
+        """Orders numbers only."""
 
         def visit_comparator(self, node: Mapping[str, Any], value: Any) -> Any:
-            """Return what a comparison says; null where the order of anything but numbers is asked for."""
+            """Return the result of a comparison. It is null where anything but numbers is to be ordered."""
             sides = [self.visit(child, value) for child in node["children"]]
             if node["value"] in ("eq", "ne"):
                 return same(*sides) == (node["value"] == "eq")
@@ -130,7 +129,7 @@ def _interpreter() -> Any:
 
 
 def _said(error: Exception) -> str:
-    """Return an error in one line; the package shows the place in the text below it."""
+    """Return an error in one line. The package shows the place in the lines below it."""
     from jmespath.exceptions import JMESPathTypeError
 
     if isinstance(error, JMESPathTypeError):
@@ -143,7 +142,7 @@ def _said(error: Exception) -> str:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Tell whether two values are the same as JSON: true is no number, at any depth."""
+    """Tell whether two values are equal as JSON: true is no number, at any depth."""
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, Mapping) and isinstance(right, Mapping):
@@ -158,9 +157,9 @@ def _is_number(value: Any) -> bool:
 API = "chainsaw.kyverno.io/"
 _HINT = "assert with plain fields and expressions in JMESPath; see docs/validate.md"
 _EXPRESSION = re.compile(r"\((.+)\)", re.DOTALL)
-# A loop, a binding, an escape. Read as the name of a field it would be a field that no object has.
+# A loop, a binding, an escape. As the name of a field it would never match.
 _SPECIAL = re.compile(r"~\w*\..*|.*->\s*\w+|\\.+\\", re.DOTALL)
-# Fields that change nothing of what is asserted. Every other one does, or may one day.
+# Fields that do not change what is asserted. All others do, or may in a later release.
 _FIELDS = {
     "test": {
         "concurrent", "delayBeforeCleanup", "deletionPropagationPolicy", "description", "failFast",
@@ -169,14 +168,14 @@ _FIELDS = {
     "step": {"name", "description", "try", "timeouts"},
     "operation": {"resource", "timeout"},
 }  # fmt: skip
-# By which the upstream tool tells a check without assertions from one that has lost them.
+# Annotation by which the upstream tool tells a check without assertions from one that has lost them.
 _NOTHING_ASSERTED = "aicr/no-op-check"
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assertion:
-    """One assertion: `wanted` is the tree, `must` whether an object is to be so (`error` in chainsaw: none may be)."""
+    """One assertion. `wanted` is the tree. With `must` an object has to match, without it (`error`) none may."""
 
     api_version: str
     kind: str
@@ -188,16 +187,16 @@ class Assertion:
 
     @property
     def title(self) -> str:
-        """What it is about, for people."""
+        """Its object, for messages."""
         place = "/".join(filter(None, (self.namespace, self.name))) or "any"
         return f"{self.kind} {place}"
 
 
 def assertions_of(text: str, source: str) -> tuple[Assertion, ...]:
-    """Return what a health check asserts, in its order; nothing, where each of its documents declares that it does not.
+    """Return the assertions of a health check in order. There are none if each of its documents declares that.
 
     Raises:
-        InputError: it is no YAML, asserts nothing, or has an operation or expression that is not known here.
+        InputError: it is no YAML, asserts nothing, or has an operation or expression that is not supported.
     """
     found: list[Assertion] = []
     for document in parse_yaml_documents(text, source):
@@ -241,15 +240,16 @@ def _require_fields(found: Json, place: str, source: str) -> None:
 
 
 def _assertion(resource: Json, must: bool, source: str, namespace: str = "") -> Assertion:
-    """Return an assertion; an object that names no namespace is in that of its test (kyverno/chainsaw
-    pkg/engine/namespacer/namespacer.go)."""
+    """Return an assertion. An object without a namespace is in that of its test (kyverno/chainsaw
+    pkg/engine/namespacer/namespacer.go).
+    """
     metadata = resource.get("metadata") or {}
     if not resource.get("apiVersion") or not resource.get("kind"):
         raise InputError(source, "asserts something without apiVersion and kind.", _HINT)
     wanted = {key: value for key, value in resource.items() if key not in ("apiVersion", "kind", "metadata")}
     more = {key: value for key, value in metadata.items() if key not in ("name", "namespace", "labels")}
     tree = wanted | ({"metadata": more} if more else {})
-    # A name that is an expression, such as ($namespace), would be looked for as it is written, and never be there.
+    # A name that is an expression, such as ($namespace), would be taken literally and never be found.
     _require_known([tree, metadata], source)
     return Assertion(
         api_version=str(resource["apiVersion"]),
@@ -263,7 +263,7 @@ def _assertion(resource: Json, must: bool, source: str, namespace: str = "") -> 
 
 
 def _require_known(tree: Any, source: str) -> None:
-    """Refuse expressions that would be evaluated otherwise than their author means."""
+    """Raise InputError for expressions that would be evaluated in another way than their author means."""
     if isinstance(tree, list):
         for entry in tree:
             _require_known(entry, source)
@@ -283,13 +283,13 @@ def _require_known(tree: Any, source: str) -> None:
 
 
 def mismatch(wanted: Any, found: Any, path: str = "") -> str:
-    """Return where an object is not as wanted, with both values, empty if it is.
+    """Return where an object does not match, with both values. Empty if it matches.
 
     Raises:
-        InputError: an expression cannot be asked of the object: a function does not take what lies there.
+        InputError: an expression cannot be evaluated, because a function does not accept the value that it gets.
     """
     if isinstance(wanted, Mapping):
-        # An empty tree asks that something is there (kyverno/kyverno-json pkg/core/assertion/assertion.go, `mapNode`).
+        # An empty tree requires that a value exists (kyverno/kyverno-json pkg/core/assertion/assertion.go, `mapNode`).
         if not wanted and found is None:
             return f"{path or 'it'} is null, expected a value"
         for key, value in wanted.items():
@@ -312,7 +312,7 @@ def mismatch(wanted: Any, found: Any, path: str = "") -> str:
 
 
 def _told(text: str, value: Any, found: Any, path: str) -> str:
-    """Return how what an expression gives differs from what is wanted of it."""
+    """Return how the result of an expression differs from the wanted value. Empty if it does not."""
     actual = parse(text).of(found)
     if isinstance(value, Mapping | list):
         return mismatch(value, actual, f"{path}.({text})".lstrip("."))
@@ -320,7 +320,7 @@ def _told(text: str, value: Any, found: Any, path: str) -> str:
 
 
 def asked_of(assertion: Assertion, found: Any) -> tuple[str, str]:
-    """Return where an object is not as the tree of an assertion, and why that cannot be told; both empty if it is."""
+    """Return where an object does not match an assertion, and why that is not known. Both are empty if it matches."""
     try:
         return mismatch(assertion.wanted, found), ""
     except InputError as error:
@@ -328,7 +328,7 @@ def asked_of(assertion: Assertion, found: Any) -> tuple[str, str]:
 
 
 def pruned(wanted: Any, found: Any) -> Any:
-    """Return the part of an object that an assertion looks at: no more of it is kept."""
+    """Return the part of an object that an assertion reads. Only this part is saved."""
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         kept = {key: pruned(value, found[key]) for key, value in wanted.items() if key in found}
         for key in wanted:
@@ -344,7 +344,7 @@ def pruned(wanted: Any, found: Any) -> Any:
 
 
 def _answer(expression: Expression, value: Any) -> tuple[Any, str]:
-    """Return what an expression says of a value, and why it says nothing."""
+    """Return the result of an expression for a value, and why it has none."""
     try:
         return expression.of(value), ""
     except InputError as error:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import re
 
-# Helm reads versions by Masterminds/semver (version.go): a `v` may lead, numbers that are not written are 0.
+# Helm parses versions with Masterminds/semver (version.go): a leading `v` is optional, missing numbers are 0.
 _VERSION = re.compile(
     r"v?(?P<numbers>\d+(?:\.\d+){0,2})(?P<rest>(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z.-]+)?)"
 )
 
 
 def same_chart_version(one: str, other: str) -> bool:
-    """Tell whether both are the same version: `1.18.2` is `v1.18.2`; another pre-release or build is another version.
+    """Tell whether two texts are the same version. `1.18.2` is `v1.18.2`; another pre-release or build is another one.
 
-    Texts that are no versions are the same only where they are equal.
+    Texts that are no versions are the same only if they are equal.
     """
     return _comparable(one) == _comparable(other)
 

@@ -4,12 +4,12 @@
 """What was changed by hand in a release of ours: values given to helm, and fields of its objects.
 
 Helm keeps a release's labels on `helm upgrade --set`, and an edited object changes nothing about its release: neither
-shows in what helm lists. Values are compared with the recipe's. Of objects those fields count that the chart states and
-that kubectl wrote last, by the object's own record of who wrote what (managedFields): what controllers, webhooks and
-autoscalers write is theirs, and what somebody added beside the chart's fields helm would not take away either.
+shows in helm's list. Values are compared with the recipe's. Of objects those fields count that the chart sets and that
+kubectl wrote last, by the object's own managedFields. Fields of controllers, webhooks and autoscalers are theirs, and
+helm would not remove fields that were added beside the chart's either.
 
-Of objects of manifests the server says what applying them again would change, with its defaults and admission in it.
-That shows what was taken away, too, which has no writer.
+For objects of manifests the server computes what applying them again would change, with its defaults and admission.
+That also shows removed fields, which have no manager.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _AT_ONCE = 8
 def with_drift(
     helm: Helm, cluster: Cluster, components: Iterable[Component], found: Installed, *, looks_only: bool = False
 ) -> Installed:
-    """Return what is installed, with what was changed by hand in our releases. It costs a few requests an object.
+    """Return what is installed, with the drift of our releases. It costs a few requests for each object.
 
     Args:
-        helm: asked for values and manifests of releases.
-        cluster: where they are.
-        components: of the recipe.
+        helm: for values and manifests of releases.
+        cluster: the cluster.
+        components: components of the recipe.
         found: what is installed.
-        looks_only: nothing is changed by what comes of it: a release that may not be read is `unread` and no error. One
-            that helm has in a form that nobody can read is `unread` in either case.
+        looks_only: the caller changes nothing, so a release without permission to read it is `unread` and no error. A
+            release whose record cannot be parsed is `unread` in either case.
 
     Raises:
         BringupError: helm or the API server does not answer.
@@ -72,7 +72,7 @@ def with_drift(
             unread[component.release] = error.told
             return component.release, ()
         except InputError as error:
-            # Nothing of ours is wrong: the run goes on, and says that it could not look.
+            # Nothing of ours is wrong: the run goes on, and reports that it could not look.
             unread[component.release] = f"{error.subject} {error.reason.rstrip('.')}"
             return component.release, ()
         return component.release, tuple(texts)
@@ -98,12 +98,12 @@ def _of_manifest(cluster: Cluster, component: Component, manifest: Manifest) -> 
 
 
 def changed_fields(wanted: Json, live: Json, again: Json) -> list[str]:
-    """Return the fields that applying an object again would change, but for those that a controller wrote last.
+    """Return the fields that applying an object again would change. Fields that a controller wrote last are left out.
 
     Args:
-        wanted: what the manifest states.
+        wanted: the manifest.
         live: the object as it is.
-        again: the same as the server would have it after the manifest was applied again.
+        again: the object as the server would have it after the manifest was applied again.
     """
     others = [
         entry.get("fieldsV1") or {}
@@ -115,7 +115,7 @@ def changed_fields(wanted: Json, live: Json, again: Json) -> list[str]:
         for path in _changes(_content(live, wanted), _content(again, wanted), ())
         if not any(_covers(fields, path) for fields in others)
     }
-    # Above, a list is one field: what was edited in it is told instead, also where a controller has a part of it.
+    # In `found` a list is one field. Its edited parts replace it, also where a controller wrote another part.
     edited = set(edited_fields(wanted, live))
     return sorted(edited | {path for path in found if not _within(path, edited)})
 
@@ -125,8 +125,10 @@ def _within(path: str, edited: Iterable[str]) -> bool:
 
 
 def _content(body: Json, wanted: Json) -> Json:
-    """Return what is compared of an object: no status, and of labels and annotations those of the manifest, for the
-    server counts its changes in others."""
+    """Return the part of an object that is compared: no status, and only labels and annotations of the manifest.
+
+    The server counts its changes in other annotations.
+    """
     metadata, stated = body.get("metadata") or {}, wanted.get("metadata") or {}
     kept = {
         name: {key: (metadata.get(name) or {}).get(key) for key in stated.get(name) or {}}
@@ -153,7 +155,7 @@ def _covers(fields: Json, path: tuple[str, ...]) -> bool:
 
 
 def different_values(wanted: Any, given: Any) -> list[str]:
-    """Return the dotted paths at which two sets of values differ; a value of null is one that is not given."""
+    """Return the dotted paths at which two sets of values differ. A value of null counts as missing."""
     return sorted(_different(_without_nulls(wanted), _without_nulls(given), ""))
 
 
@@ -188,7 +190,7 @@ def _object(cluster: Cluster, component: Component, body: Json) -> list[str]:
 
 
 def edited_fields(wanted: Json, live: Json) -> list[str]:
-    """Return the fields of an object that kubectl wrote last and that are not what the chart states."""
+    """Return the fields of an object that kubectl wrote last and that differ from the chart."""
     found: set[str] = set()
     for entry in live["metadata"].get("managedFields") or ():
         if str(entry.get("manager", "")).startswith("kubectl") and entry.get("subresource") in (None, "", "scale"):

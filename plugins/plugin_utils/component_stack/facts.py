@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What recipes/gpu_stack.yaml knows about components, operands, gangs and tests."""
+"""The facts of recipes/gpu_stack.yaml about components, operands, gangs and tests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..runtime.strict import decode, read_yaml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyWhen:
-    """A resource in which a component reports its readiness: the dotted field has that value.
+    """A resource in which a component reports its readiness: the dotted field has this value.
 
-    Where it is not `required`, a cluster without such a resource is fine. `name_prefix` leaves others of its kind out,
-    `ignored` is the value of those of which the operator takes no notice.
+    If it is not `required`, a cluster without such a resource is fine. `name_prefix` limits it to resources with such
+    names. `ignored` is the value of the resources that the operator does not handle.
     """
 
     api_version: str
@@ -34,7 +34,7 @@ class ReadyWhen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailure:
-    """A line by which a failing pod names its cause: a regular expression, the cause, what it means, what mends it."""
+    """A log line that shows why a pod fails: a regular expression, the cause, its meaning, and what to do."""
 
     pattern: str
     cause: str
@@ -43,7 +43,7 @@ class KnownFailure:
     source: str
 
     def line_in(self, text: str) -> str:
-        """Return the line that decides, empty if there is none."""
+        """Return the line that matches. Empty if there is none."""
         match = re.search(self.pattern, text)
         if match is None:
             return ""
@@ -53,10 +53,10 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangFacts:
-    """How a gang scheduler is spoken to.
+    """How to use a gang scheduler.
 
-    `template` of recipes/workloads/ makes its group (of this `kind`) and pods; `scheduler` is the pods' schedulerName;
-    `workload` is a part of the name of the workload that decides, empty where the control plane itself does.
+    `template` of recipes/workloads/ makes its group (of this `kind`) and the pods. `scheduler` is the schedulerName of
+    the pods. `workload` is a part of the name of the workload that decides, empty where the control plane decides.
     """
 
     template: str
@@ -68,9 +68,17 @@ class GangFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerFacts:
-    """What a component answers for beyond its workloads: names of webhooks that it must have, policies that may refuse
-    in their place, an object that one of them must refuse, the GatewayClass that it makes, the controllers whose other
-    classes are its own as well, the API groups of its InferencePools, and the rights that looking at these takes."""
+    """What a component provides beyond its workloads.
+
+    Args:
+        webhooks: names of webhooks that it must have.
+        policies: policies that may refuse in their place.
+        invalid: an object that one of them must refuse.
+        gateway_class: the GatewayClass that it creates.
+        gateway_controllers: controllers whose other classes belong to it as well.
+        inference_pools: API groups of its InferencePools.
+        permissions: permissions to read all this.
+    """
 
     webhooks: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
@@ -83,8 +91,11 @@ class ControllerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalingFacts:
-    """The component that offers metrics to autoscalers, the external metric of GPUs that it has, the series in
-    Prometheus that the metric is the mean of, and the rights that scaling by it takes."""
+    """Metrics for autoscalers.
+
+    `component` serves them. `metric` is its external metric of GPUs, the mean of `series` in Prometheus. `permissions`
+    are those to scale by it.
+    """
 
     component: str
     metric: str
@@ -94,7 +105,7 @@ class AutoscalingFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmFacts:
-    """The component whose pods are a Slurm, the API group of what describes it, and the rights that looking takes."""
+    """The component whose pods run a Slurm, the API group of its resources, and the permissions to read them."""
 
     component: str
     group: str
@@ -103,8 +114,10 @@ class SlurmFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraFacts:
-    """The component that publishes GPUs as devices, its driver name, its class of whole GPUs, and the image in whose
-    container nvidia-smi is asked."""
+    """The component that publishes GPUs as devices, its driver name, and its device class of whole GPUs.
+
+    `image` is the image of the container in which nvidia-smi is run.
+    """
 
     component: str
     driver: str
@@ -114,7 +127,7 @@ class DraFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
-    """What the pods of the tests have in common."""
+    """What the pods of all tests have in common."""
 
     image: str
     priority_class: str
@@ -124,7 +137,7 @@ class PodFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackFacts:
-    """All of it; see the file's head."""
+    """The whole file. Its head explains the fields."""
 
     ready_when: dict[str, tuple[ReadyWhen, ...]]
     operands: dict[str, str]
@@ -146,10 +159,10 @@ class StackFacts:
 
 @cache
 def stack_facts() -> StackFacts:
-    """Return the facts.
+    """Read the facts.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     path = RECIPES / "gpu_stack.yaml"
     return decode(StackFacts, read_yaml(path), str(path))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads what each component has in the cluster, for its removal, and what of others would go with it."""
+"""Reads what each component has in the cluster, for its removal, and what of others would be removed with it."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def holdings_of(
     Args:
         helm: helm.
         cluster: the cluster.
-        components: those of the recipe.
+        components: components of the recipe.
         installed: what is installed.
-        mirror: where charts are, for the definitions in them.
-        remove_crds: whether definitions are to be taken away: only then are charts asked for theirs.
+        mirror: mirror of charts, for the CRDs in them.
+        remove_crds: whether CRDs are to be removed; only then charts are read for theirs.
 
     Raises:
-        BringupError: helm or the API server does not answer, or a chart is not there.
+        BringupError: helm or the API server does not answer, or a chart does not exist.
     """
     there = {str(metadata["name"]): release_of({"metadata": metadata}) for metadata in cluster.list_metadata(CRDS)}
     installer = Installer(helm, cluster, mirror)
@@ -57,9 +57,9 @@ def _one(
 ) -> Holdings:
     names = frozenset(there)
     ours = frozenset(key for key in installed.releases if installed.is_ours(key))
-    # What belongs to another release of ours goes with that, before these definitions or beside them.
+    # Objects of our other releases are removed with those, before these CRDs or beside them.
     going = {component.release, *(key for key in ours if not installed.releases[key].is_pending)}
-    # Helm marks what is in a chart's crds/ with nothing: after the release only the chart tells what it had brought.
+    # Helm does not mark the CRDs of a chart's crds/: without the release only the chart shows which ones they were.
     left = component.has_chart and component.release not in installed.releases
     left = left and component.name not in installed.existing
     cluster, chart = installer.cluster, component.has_chart and component.release in ours
@@ -79,7 +79,7 @@ def _one(
     if remove_crds and (chart or left):
         brought = installer.helm.crds(installer.request(component, 0), cluster.version())
         crds |= set(definitions_in(_bodies(brought, component.name)))
-        # With the mark of the release, and helm leaves them: an earlier removal kept them, or the chart wants it.
+        # CRDs with the mark of the release that helm left: an earlier removal kept them, or the chart asks for it.
         crds |= {name for name, release in there.items() if release == component.release}
         ours |= {component.release}
     strangers: dict[str, int] = {}
@@ -108,14 +108,14 @@ def _one(
 
 
 def at_risk(helm: Helm, cluster: Cluster, going: Mapping[str, str]) -> dict[str, AtRisk]:
-    """Return the objects of others that go with components that are taken away, by component.
+    """Return the objects of others that go with components that are removed, by component.
 
-    It takes the rights to list releases and each kind of object; what may not be listed is `unknown`, never none.
+    It needs permission to list releases and each kind of object. What may not be listed is `unknown`, never none.
 
     Args:
-        helm: asked for what each release brought.
-        cluster: where the objects are.
-        going: the releases that are taken away (`namespace/name`), by component.
+        helm: for the manifest of each release.
+        cluster: the cluster.
+        going: the releases to remove (`namespace/name`), by component.
     """
     return {name: _at_risk(helm, cluster, name, going) for name in going}
 
@@ -130,7 +130,7 @@ def _at_risk(helm: Helm, cluster: Cluster, component: str, going: Mapping[str, s
     except BringupError as error:
         unknown.append(_told(error))
     if not definitions:
-        # Of what a chart has in crds/ its release says nothing.
+        # A release does not list what the chart has in crds/.
         unknown.append("which definitions it has is not recorded, and its release brings none")
     objects: dict[str, tuple[str, ...]] = {}
     for definition in sorted(definitions):
@@ -145,15 +145,17 @@ def _at_risk(helm: Helm, cluster: Cluster, component: str, going: Mapping[str, s
 
 
 def _of_others(objects: Collection[Json], component: str, definition: str) -> set[str]:
-    """Return the names of those objects of a definition that the component does not make by itself."""
+    """Return the names of objects of a CRD, without those that the component makes itself."""
     known = marks().components.get(component)
     titles = {f"{each.get('namespace', '')}/{each['name']}".lstrip("/") for each in objects}
     return titles.difference(known.makes.get(definition, ()) if known else ())
 
 
 def _all_of(cluster: Cluster, definition: str) -> list[Json]:
-    """Return the metadata of all objects of a definition, by the versions that are served: that takes no right to read
-    definitions. One that is not served has none."""
+    """Return the metadata of all objects of a CRD, through its served versions. None of them is served: no objects.
+
+    This needs no permission to read CRDs.
+    """
     plural, _dot, group = definition.partition(".")
     for version in cluster.served_versions(group):
         try:
@@ -184,7 +186,7 @@ def _kind_of(definition: Mapping[str, Any]) -> Kind:
 
 
 def _is_made(metadata: Mapping[str, Any]) -> bool:
-    """Tell whether a controller made an object for another one, with which it goes."""
+    """Tell whether a controller made an object for another one, and so removes it with that one."""
     return any(reference.get("controller") for reference in metadata.get("ownerReferences") or ())
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Carries a plan out: each component as soon as those it depends on are ready, several at a time."""
+"""Carries a plan out: each component as soon as its dependencies are ready, several at a time."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, A
 from .read import WORKLOAD_KINDS, belongs, installed, read_workloads, readiness, reported_state
 from .workloads import release_of
 
-# Definitions of a chart's `crds/`: helm installs them once and never upgrades them, so we do. The rule: before helm
-# installs or upgrades a chart its definitions are applied by the server (server-side apply), unless objects are
-# stored in a version that the new definition has no more. Then nothing is touched, and a person decides.
+# CRDs of a chart's `crds/`. Helm installs them once and never upgrades them, so we do: before helm installs or upgrades
+# a chart, its CRDs are applied server-side. Exception: objects are stored in a version that the new CRD does not have.
+# Then nothing is changed, and a person decides.
 
 Json = dict[str, Any]
 _SERVED_S = 60.0
 
 
 def apply_crds(cluster: Cluster, text: str, component: str, emit: Emit, *, installs: bool) -> tuple[str, ...]:
-    """Bring the cluster's definitions to those of the chart, and return the names of those that changed.
+    """Bring the cluster's CRDs to those of the chart. Return the names of those that changed.
 
     Args:
         cluster: the cluster.
-        text: the definitions as YAML, one document each.
+        text: the CRDs as YAML, one document each.
         component: name of the component, for messages.
-        emit: takes the progress line.
-        installs: helm installs the chart, and makes the definitions that are not there.
+        emit: gets the progress line.
+        installs: helm installs the chart, and creates the missing CRDs.
 
     Raises:
-        BringupError: a definition cannot be read, lacks a version in which objects are stored, or is refused.
+        BringupError: a CRD cannot be read, lacks a version in which objects are stored, or is refused.
     """
     changed = []
     for body, live in _to_apply(cluster, text, component, installs):
@@ -67,23 +67,23 @@ def apply_crds(cluster: Cluster, text: str, component: str, emit: Emit, *, insta
 
 
 def preview_crds(cluster: Cluster, text: str, component: str, *, installs: bool) -> bool:
-    """Let the server compute what apply_crds would do, and tell whether it says (arguments and errors as there)."""
+    """Let the server compute what apply_crds would do. Return whether it could. Arguments and errors are as there."""
     for body, _live in _to_apply(cluster, text, component, installs):
         try:
             cluster.apply(CRDS, body, dry_run=True, force=True)
         except ForbiddenError:
-            # Who only looks may not ask either.
+            # Credentials that may only read may not even do a dry run.
             return False
     return True
 
 
 def await_served(cluster: Cluster, manifest: str, component: str) -> None:
-    """Wait until the server serves the kinds that a release defines among its templates.
+    """Wait until the server serves the kinds of the CRDs among a release's templates.
 
-    What comes after it has objects of them, and none of them is a workload that is waited for.
+    The components after it have objects of these kinds, and no workload is there to wait for in place of them.
 
     Raises:
-        BringupError: the manifest cannot be read, or a definition is not served in time.
+        BringupError: the manifest cannot be read, or a CRD is not served in time.
     """
     if CRDS.kind not in manifest:
         return
@@ -92,7 +92,7 @@ def await_served(cluster: Cluster, manifest: str, component: str) -> None:
 
 
 def _to_apply(cluster: Cluster, text: str, component: str, installs: bool) -> Iterator[tuple[Json, Json | None]]:
-    """Yield each definition that is applied, with the one that is there."""
+    """Yield each CRD that is applied, with the existing one."""
     for body in _documents(text, component):
         name = body["metadata"]["name"]
         live = cluster.find(CRDS, name)
@@ -106,7 +106,7 @@ def _to_apply(cluster: Cluster, text: str, component: str, installs: bool) -> It
 
 
 def _established(cluster: Cluster, name: str, component: str) -> None:
-    """Wait until the server serves a new kind: helm would not find it."""
+    """Wait until the server serves a new kind, which helm would not find before."""
     deadline = Deadline.after(_SERVED_S)
     while deadline.left_s > 0:
         live = cluster.find(CRDS, name)
@@ -118,7 +118,7 @@ def _established(cluster: Cluster, name: str, component: str) -> None:
 
 
 def _discovered(cluster: Cluster, live: Json) -> bool:
-    """Whether clients find the kind: the list of kinds follows a definition that is established by some seconds."""
+    """Tell whether clients find the kind: discovery follows an established CRD by some seconds."""
     spec = live.get("spec") or {}
     served = [str(version["name"]) for version in spec.get("versions") or [] if version.get("served")]
     try:
@@ -152,7 +152,7 @@ def _lost_versions(live: Json, body: Json) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long and how many at once: seconds until a component must be ready, and until a bad pull is final."""
+    """Seconds until a component must be ready, seconds until a bad pull is final, and how many run at once."""
 
     ready_s: float = 900.0
     pull_grace_s: float = 90.0
@@ -162,11 +162,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What became of one component.
+    """The result of one component.
 
-    `state` is ready, not-ready (applied, and its workloads are not), degraded (it works, and reports that something
-    that it runs on a node does not), failed (helm refused), foreign, refused or waiting (something that it depends on
-    is not ready).
+    `state` is ready, not-ready (applied, but its workloads are not ready), degraded (it works, and reports that a part
+    on a node does not), failed (helm refused), foreign, refused, or waiting (a dependency is not ready).
     """
 
     component: str
@@ -178,7 +177,7 @@ class Done:
     duration_s: float = 0.0
 
 
-# One node's trouble must not keep the rest of the stack away.
+# A problem of one node must not stop the rest of the stack.
 _GO_ON = ("ready", "foreign", "degraded")
 _REFUSED = {
     Action.PENDING: "release-pending",
@@ -199,9 +198,9 @@ class Installer:
     emit: Emit = silent
 
     def run(self, plan: Plan, components: Collection[Component]) -> tuple[Done, ...]:
-        """Return what became of every component, in the plan's order.
+        """Install the components and return the result of each, in the plan's order.
 
-        A component whose dependency is not ready is not touched; what does not depend on it goes on.
+        A component whose dependency is not ready is not touched. The others go on.
         """
         waiting = {component.name: component for component in components}
         done: dict[str, Done] = {}
@@ -221,10 +220,10 @@ class Installer:
         return tuple(done[step.component] for step in plan.steps)
 
     def preview(self, plan: Plan, components: Collection[Component]) -> dict[str, str]:
-        """Return for every component that would change whether the server rendered it, or it is only predicted.
+        """Return for each component that would change whether its change is computed by the server or only predicted.
 
         Raises:
-            BringupError: a chart is not there, does not render, or has definitions that would not be applied.
+            BringupError: a chart does not exist, does not render, or has CRDs that would not be applied.
         """
         told = {}
         for component in components:
@@ -242,7 +241,7 @@ class Installer:
         try:
             self.helm.upgrade(request, dry_run=True)
         except HelmError:
-            # Its CRDs or its namespace come with what is installed before it.
+            # Its CRDs or its namespace are created by what is installed before it.
             return False
         return complete
 
@@ -280,7 +279,7 @@ class Installer:
         return _done(step, state, works, monotonic() - started)
 
     def request(self, component: Component, found_revision: int) -> ReleaseRequest:
-        """Return what helm is asked for; `found_revision` is the newest revision of the release, 0 for none."""
+        """Return the request for helm. `found_revision` is the newest revision of the release, 0 for none."""
         source = chart_source(component.name, component.chart, component.version, component.source, self.mirror)
         labels = {
             MANAGED_BY_LABEL: MANAGED_BY,
@@ -294,7 +293,7 @@ class Installer:
     def _apply(self, component: Component, step: Step) -> None:
         started = monotonic()
         self.emit(f"{component.name} {step.wanted_version}: {step.action.value}")
-        # What comes after a chart waits until its workloads, which may have to admit it, are ready.
+        # Manifests after a chart wait until its workloads are ready, because these may have to admit them.
         now = [manifest for manifest in component.manifests if manifest.before or not component.has_chart]
         apply_manifests(self.cluster, component, now, self.emit, take_over=step.take_over)
         if component.has_chart:
@@ -307,8 +306,11 @@ class Installer:
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
 
     def _upgrade(self, component: Component, request: ReleaseRequest, *, take_ownership: bool) -> None:
-        """Upgrade a release, again while the API server goes away or has no time in the middle of it, and once more
-        where a helm of a run of ours that was killed had not yet ended when this one looked."""
+        """Upgrade a release.
+
+        It is repeated while the API server goes away or is overloaded in the middle. It is repeated once if helm of a
+        killed run of ours had not ended yet when this one looked.
+        """
         backoff, deadline, met = Backoff(), None, False
         while True:
             try:
@@ -317,11 +319,11 @@ class Installer:
                     return
                 deadline = deadline or Deadline.after(PATIENCE_S)
                 if deadline.left_s <= 0:
-                    # The gate says what is wrong with a release that is pending.
+                    # The gate reports what is wrong with a pending release.
                     return
                 self.emit(f"{component.name}: the API server did not record that helm was done; once more")
             except HelmError as error:
-                # As long as our own client asks, counted from the first answer that did not come.
+                # As long as our own client retries, from the first missing response on.
                 deadline = deadline or Deadline.after(PATIENCE_S)
                 again = error.cut_off and deadline.left_s > 0
                 if not again and (met or not (error.two_at_once and self._ended(component))):
@@ -332,27 +334,28 @@ class Installer:
             request = self.request(component, self._freed(component))
 
     def _recorded(self, component: Component) -> bool:
-        """Tell whether a release is recorded as what it is: where that is refused, helm ends well all the same
-        (helm/helm, pkg/action/install.go, recordRelease) and leaves it pending."""
+        """Tell whether a release is recorded as done. Where the record is refused, helm still ends with success and
+        leaves the release pending (helm/helm, pkg/action/install.go, recordRelease).
+        """
         found = self.helm.releases().get(component.release)
         return found is None or not found.is_pending
 
     def _freed(self, component: Component) -> int:
-        """Return the newest revision of a release as it is now (0: there is none), freed where a helm died on it."""
+        """Return the newest revision of a release, 0 for none. A release on which a helm died is repaired first."""
         found = self.helm.releases().get(component.release)
         if not found or not found.is_pending:
             return found.revision if found else 0
-        # Where no revision is whole it is uninstalled, and an earlier removal may have left its definitions in use.
+        # Without a complete revision it is uninstalled, and CRDs that an earlier removal left may be in use.
         keep_definitions(self.helm, self.cluster, component.name, component.namespace)
         revision, done = self.helm.recover(component.name, component.namespace)
         self.emit(f"{component.name}: {done}")
         return revision
 
     def _ended(self, component: Component) -> bool:
-        """Wait until a helm of ours no longer works on a release; False: its newest revision is not of ours.
+        """Wait until no helm of ours works on a release. Return False if its newest revision is not ours.
 
-        One whose controller was killed is told to end, and has as long for it as one that is ended. What is pending
-        after that has nobody who works on it, for no other controller of ours is here.
+        A helm whose controller was killed gets SIGTERM, and has the same grace period as one that this process ends. If
+        the release is pending after that, no helm works on it, because no other controller of ours is at work here.
         """
         deadline = Deadline.after(GRACE_S)
         while True:
@@ -367,7 +370,7 @@ class Installer:
             sleep(min(self.limits.poll_s, deadline.left_s))
 
     def _make_way(self, step: Step) -> None:
-        """Delete workloads of the release that the new version has with another selector, and wait until they go."""
+        """Delete workloads of the release whose selector changes in the new version, and wait until they are gone."""
         kinds = {kind.kind: kind for kind in WORKLOAD_KINDS}
         deadline = Deadline.after(self.limits.ready_s)
         for title in step.replaced:
@@ -383,7 +386,7 @@ class Installer:
         return self.cluster.find(kind, name, namespace) is None
 
     def _recovered(self, component: Component, step: Step) -> int:
-        """Return the newest revision of the release, after it was freed where a helm of ours died on it."""
+        """Return the newest revision of the release. If a helm of ours died on it, it is repaired first."""
         if step.action is not Action.RECOVER:
             return step.found_revision
         self.emit(f"{step.component}: {step.reason}")
@@ -395,7 +398,7 @@ class Installer:
             return self._freed(component)
 
     def _wait(self, component: Component, step: Step) -> tuple[State, bool]:
-        """Return how far it got, and whether its own workloads work."""
+        """Wait until a component is ready. Return its last state, and whether its own workloads are ready."""
         conditions = stack_facts().ready_when.get(component.name, ())
         namespaces = component.namespaces | {title.partition(" ")[2].partition("/")[0] for title in step.workloads}
         namespaces |= {step.found_release.partition("/")[0]} if step.found_release else set()

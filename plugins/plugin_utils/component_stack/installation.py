@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is installed on a cluster, as it was looked at."""
+"""What is installed on a cluster, as observed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """What is installed: helm's releases, and the labels of each release by `namespace/name`.
+    """What is installed: helm's releases, and the labels of each release, by `namespace/name`.
 
-    A component that is only manifests counts as a release, and a release whose manifests are not applied as the recipe
-    says is `incomplete`. `foreign` are objects of manifests that somebody else made; `drift` is what was changed by
-    hand in a release of ours, `unread` why that is not known of one; `existing` are installations of components that
-    somebody else made, `leftovers` definitions of components that nobody runs, both by component. `by_recipe`: this is
-    what another recipe installs, and no cluster was asked.
+    A component without chart counts as a release. A release whose manifests are not applied as in the recipe has status
+    `incomplete`.
+
+    Args:
+        releases: the releases.
+        labels: labels of the newest revision.
+        foreign: unmanaged objects of manifests, by release.
+        drift: what was changed by hand in a release of ours.
+        unread: why that is not known, by release.
+        existing: unmanaged installations of components, by component.
+        leftovers: CRDs of components that are not installed, by component.
+        by_recipe: this is what another recipe installs, and no cluster was read.
     """
 
     releases: Mapping[str, Release] = field(default_factory=dict)
@@ -41,5 +48,5 @@ class Installed:
         return self.labels.get(key, {}).get(MANAGED_BY_LABEL) == MANAGED_BY
 
     def is_our_revision(self, key: str) -> bool:
-        """Whether the newest revision of that release is one that we made."""
+        """Whether we made the newest revision of that release."""
         return self.is_ours(key) and self.labels[key].get(REVISION_LABEL) == str(self.releases[key].revision)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Marks the definitions of a release so that helm leaves them where they are when it uninstalls it.
+"""Marks the CRDs of a release so that helm leaves them in the cluster when it uninstalls the release.
 
-With a definition every object of its kind goes, whoever made it. Helm uninstalls what the record of the newest revision
-lists, and of that it leaves what has `helm.sh/resource-policy: keep` in the record itself, whatever the object in the
+Every object of a kind goes with its CRD, whatever created it. Helm uninstalls what the record of the newest revision
+lists. It leaves what has `helm.sh/resource-policy: keep` in the record itself, whatever annotation the object in the
 cluster has (helm/helm, pkg/action/resource_policy.go). The record is a Secret: JSON, gzip, base64 (pkg/storage/driver).
 """
 
@@ -26,15 +26,15 @@ from ..runtime.foreign_yaml import documents
 from .removal import KEEP_ANNOTATION, definitions_in
 
 Json = dict[str, Any]
-# As helm splits a manifest (pkg/releaseutil/manifest.go).
+# The separator by which helm splits a manifest (pkg/releaseutil/manifest.go).
 _BETWEEN = re.compile(r"(?:^|\s*\n)---\s*")
 
 
 def keep_definitions(helm: Helm, cluster: Cluster, name: str, namespace: str) -> tuple[str, ...]:
-    """Mark the definitions in the record of a release, and return their names; helm itself then lists them as kept.
+    """Mark the CRDs in the record of a release. Return their names. Helm itself then lists them as kept.
 
     Raises:
-        UnavailableError: the record is not where helm keeps it by default, or not as helm writes it.
+        UnavailableError: the record is not where helm stores it by default, or not in helm's format.
         BringupError: helm or the API server does not answer.
     """
     names = _listed(helm, name, namespace)
@@ -52,7 +52,7 @@ def keep_definitions(helm: Helm, cluster: Cluster, name: str, namespace: str) ->
 
 
 def with_kept(manifest: str) -> str:
-    """Return a manifest with each definition marked to be kept, and every other document as it is.
+    """Return a manifest with each CRD marked to be kept. Other documents are unchanged.
 
     Raises:
         ValueError: a document is not YAML.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The manifests that a component has before and after its chart, or instead of one: plain values. Pure."""
+"""The manifests that a component has before and after its chart, or instead of one, as plain values. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..runtime.redaction import redact_data
 
 Json = dict[str, Any]
 COMPONENT_ANNOTATION = "gpufleet.io/component"
-# What Kustomize built of a component that has no chart; its name in `when`.
+# `when` of a manifest that Kustomize built, for a component without chart.
 BUILT = "built"
 _RENDER = "resolve the recipe with run_dir (preflight does), which renders it"
 _KEYS = {"before": "preManifestFiles", "after": "manifestFiles"}
@@ -26,7 +26,7 @@ _KEYS = {"before": "preManifestFiles", "after": "manifestFiles"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One object of a manifest file; `before` the chart or after it."""
+    """One object of a manifest file, applied `before` the chart or after it."""
 
     file: str
     before: bool
@@ -34,19 +34,19 @@ class Manifest:
 
     @property
     def title(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         metadata = self.body["metadata"]
         place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
         return f"{self.body['kind']} {place}{metadata['name']}"
 
     @property
     def digest(self) -> str:
-        """Digest of what the file says, without secrets: it is a label that anybody may read."""
+        """Digest of the object. Secrets are left out, because it becomes a label that any user may read."""
         return hashlib.sha256(json.dumps(redact_data(self.body), sort_keys=True).encode()).hexdigest()[:32]
 
 
 def manifests_of(entry: Mapping[str, Any], subject: str, problems: list[InputError]) -> tuple[Manifest, ...]:
-    """Return the objects of a component's manifest files, in the order in which they are written."""
+    """Return the objects of a component's manifest files in their order. Errors are appended to `problems`."""
     items = {(item.get("when"), item.get("file")): item for item in entry.get("manifests") or ()}
     found: list[Manifest] = []
     for when, key in _KEYS.items():
@@ -78,12 +78,12 @@ def _manifests(item: Mapping[str, Any], subject: str, problems: list[InputError]
 
 
 def is_plain(item: Mapping[str, Any]) -> bool:
-    """Tell whether a manifest file is as it is applied: rendered, or without anything to render."""
+    """Tell whether a manifest file can be applied as it is: it is rendered, or has no template expressions."""
     return bool(item.get("rendered")) or item.get("when") == BUILT or not is_template(str(item.get("text")))
 
 
 def _objects(text: str) -> list[Json]:
-    """Return the objects of a file: plain YAML, one or several documents, lists of objects unfolded."""
+    """Return the objects of a file: plain YAML of one or several documents. Lists are replaced by their items."""
     try:
         found = documents(text)
         json.dumps(found)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The components of a resolved recipe, and what is to be done about each: plain values."""
+"""The components of a resolved recipe, and what is to be done about each, as plain values."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .manifest import BUILT, Manifest, manifests_of
 MANAGED_BY_LABEL = "gpufleet.io/managed-by"
 MANAGED_BY = "gpufleet.bringup"
 DIGEST_LABEL = "gpufleet.io/digest"
-# The revision that we were about to make. Whoever upgrades by hand keeps the label and makes another revision.
+# The revision that we were about to make. An upgrade by hand keeps the label and makes another revision.
 REVISION_LABEL = "gpufleet.io/revision"
-# What became of the installation, in the run directory: the installer writes it, gate gpu_stack reads it.
+# Result of the installation in the run directory: the installer writes it, gate gpu_stack reads it.
 INSTALL_RESULT = "component_stack.json"
 
 
@@ -29,7 +29,7 @@ INSTALL_RESULT = "component_stack.json"
 class Component:
     """One component of the recipe: a Helm chart with its merged values, manifests before and after it, or only these.
 
-    `depends_on` are the components that it needs first.
+    `depends_on` are the components that have to be ready before it.
     """
 
     name: str
@@ -50,21 +50,21 @@ class Component:
 
     @property
     def release(self) -> str:
-        """Helm's key of its release, `namespace/name`; manifests are told apart by the same key."""
+        """Helm's key of its release, `namespace/name`. Manifests without chart have the same key."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def digest(self) -> str:
-        """Digest over chart, version and values: the same digest means that nothing is to be done about the chart.
+        """Digest over chart, version and values. The same digest means that the chart needs no change.
 
-        Secrets are left out: it is a label that anybody may read, and short secrets can be tried until it fits.
+        Secrets are left out: it is a label that any user may read, and a short secret could be guessed from it.
         """
         content = json.dumps([self.chart.rpartition("/")[2], self.version, redact_data(self.values)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 class Action(str, Enum):
-    """What is to be done about a component: `foreign` is used as its owner has it, `refuse` waits for a choice."""
+    """What is to be done about a component. `foreign` is used as it is, `refuse` waits for a choice of the site."""
 
     INSTALL = "install"
     UPGRADE = "upgrade"
@@ -79,12 +79,12 @@ class Action(str, Enum):
 
     @property
     def changes(self) -> bool:
-        """Whether carrying it out changes the cluster."""
+        """Whether the action changes the cluster."""
         return self in (Action.INSTALL, Action.UPGRADE, Action.ADOPT, Action.RECOVER)
 
     @property
     def refused(self) -> bool:
-        """Whether nothing can go on until a person decides."""
+        """Whether a person has to decide before anything can go on."""
         return self in (Action.PENDING, Action.DOWNGRADE, Action.REFUSE, Action.SKIPS)
 
 
@@ -92,10 +92,10 @@ class Action(str, Enum):
 class Step:
     """What is to be done about one component, and why.
 
-    `owner` names whose the installation is that is used in its place, `found_release` its helm release
-    (`namespace/name`, empty: none) and `workloads` its controllers (`Deployment namespace/name`). `replaced` are
-    workloads that are deleted before helm upgrades, for it could not change them (`Deployment name`). `by_hand` is what
-    was changed by hand in the release (drift.py).
+    `owner` is the owner of the installation that is used in its place, `found_release` its helm release
+    (`namespace/name`, empty for none) and `workloads` its controllers (`Deployment namespace/name`). `replaced` are
+    workloads that are deleted before the upgrade, because helm cannot change them (`Deployment name`). `by_hand` is
+    what was changed by hand in the release (drift.py).
     """
 
     component: str
@@ -116,7 +116,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be done, in deployment order."""
+    """The steps in deployment order."""
 
     steps: tuple[Step, ...]
     schema_version: int = 1
@@ -135,7 +135,7 @@ def components_of(recipe: Mapping[str, Any]) -> tuple[Component, ...]:
     """Return the recipe's components in deployment order.
 
     Raises:
-        ProblemsError: a component that we cannot install, an unknown or circular dependency, an order that is not one.
+        ProblemsError: a component that we cannot install, an unknown or circular dependency, or an invalid order.
     """
     problems: list[InputError] = []
     found = [_component(entry, problems) for entry in recipe.get("componentRefs") or []]
@@ -173,7 +173,7 @@ def _component(entry: Mapping[str, Any], problems: list[InputError]) -> Componen
         name=name,
         namespace=str(entry["namespace"]),
         chart=str(entry.get("chart") or name),
-        # Of manifests only their content is compared.
+        # Manifests have no version; their content is compared.
         version=str(entry.get("version") or "") if has_chart else "",
         source=str(entry.get("source") or ""),
         values=dict(entry.get("values") or {}),

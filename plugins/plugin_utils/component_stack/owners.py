@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whose an object is, and which objects are a component under whatever name: recipes/owners.yaml. Pure."""
+"""Owners of objects, and which objects belong to a component under any name: recipes/owners.yaml. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OLM = "ClusterServiceVersion"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerMark:
-    """What the objects of one kind of owner carry; see the head of the file."""
+    """The marks on objects of one kind of owner. The head of the file explains the fields."""
 
     id: str
     title: str
@@ -38,7 +38,7 @@ class OwnerMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentMarks:
-    """What a component runs, registers and defines, whatever its release is called."""
+    """What a component runs, registers and defines, under any release name."""
 
     source: str
     images: tuple[str, ...] = ()
@@ -58,10 +58,10 @@ class Marks:
 
 @cache
 def marks() -> Marks:
-    """Return the marks.
+    """Read the marks.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     path = RECIPES / "owners.yaml"
     return decode(Marks, read_yaml(path), str(path))
@@ -69,8 +69,10 @@ def marks() -> Marks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objects:
-    """What of a cluster is looked at: `registered` are webhook configurations and APIServices that somebody serves,
-    `crds` names of definitions."""
+    """The objects of a cluster that are searched.
+
+    `registered` are webhook configurations and APIServices whose service exists. `crds` are names of CRDs.
+    """
 
     workloads: tuple[Json, ...] = ()
     registered: tuple[Json, ...] = ()
@@ -81,8 +83,9 @@ class Objects:
 class Existing:
     """An installation of a component that is not ours.
 
-    `owner` names whose it is, `release` its helm release (`namespace/name`, empty: none), `workloads` its controllers
-    (`Deployment namespace/name`), `seen` everything by which it was recognised; `leave` is how its owner lets it go.
+    `owner` is its owner, `release` its helm release (`namespace/name`, empty for none), `workloads` its controllers
+    (`Deployment namespace/name`), and `seen` all objects by which it was recognised. `reconciles` is whether its owner
+    would undo our changes. `leave` is how to make its owner give it up.
     """
 
     owner: str
@@ -96,12 +99,12 @@ class Existing:
 
 
 def existing_of(component: str, objects: Objects, ours: Iterable[str]) -> Existing | None:
-    """Return the installation of a component that somebody else made, None if there is none.
+    """Return the unmanaged installation of a component. None if there is none.
 
     Args:
         component: its name in the recipe.
-        objects: what is in the cluster.
-        ours: releases of ours (`namespace/name`), whose objects do not count.
+        objects: the objects in the cluster.
+        ours: our releases (`namespace/name`), whose objects do not count.
     """
     known, ours = marks().components.get(component), frozenset(ours)
     if known is None:
@@ -134,30 +137,30 @@ def existing_of(component: str, objects: Objects, ours: Iterable[str]) -> Existi
 
 
 def is_known(obj: Json) -> bool:
-    """Tell whether a webhook configuration or an APIService is one that a component of the file registers."""
+    """Tell whether a component of the file registers this webhook configuration or APIService."""
     names = _names(obj)
     return any(not names.isdisjoint({*known.webhooks, *known.api_services}) for known in marks().components.values())
 
 
 def is_of_others(obj: Json, ours: Iterable[str], crds: Iterable[str]) -> bool:
-    """Tell whether an object carries the mark of an owner that is not us.
+    """Tell whether an object has the mark of an owner other than us.
 
     Args:
         obj: the object.
-        ours: releases of ours (`namespace/name`).
-        crds: names of the definitions in the cluster.
+        ours: our releases (`namespace/name`).
+        crds: names of the CRDs in the cluster.
     """
     return not _is_ours(obj, frozenset(ours)) and _owner(obj, frozenset(crds))[0] is not None
 
 
 def release_owner(obj: Json) -> tuple[str, str]:
-    """Return the helm release that an object is of, and who installed that beside helm itself; empty: none, nobody."""
+    """Return the helm release of an object, and the owner that installed it through helm. Each is empty for none."""
     owner, name = _owner(obj, frozenset())
     return _release(obj), f"{owner.title} {name}" if owner is not None and owner.id != "helm" else ""
 
 
 def leftover_crds(component: str, objects: Objects) -> tuple[str, ...]:
-    """Return the component's definitions that are in the cluster."""
+    """Return those of the component's CRDs that are in the cluster."""
     known = marks().components.get(component)
     return tuple(name for name in known.crds if name in objects.crds) if known else ()
 
@@ -182,7 +185,7 @@ def _marked(obj: Mapping[str, Any], mark: OwnerMark) -> str:
             return _release(obj) if mark.id == "helm" else value.partition(":")[0]
     labels = metadata.get("labels") or {}
     if mark.label and labels.get(mark.label):
-        # Flux names the namespace in a label of its own beside the name's.
+        # Flux has the namespace in a second label.
         space = labels.get(f"{mark.label.removesuffix('/name')}/namespace", "")
         return f"{space}/{labels[mark.label]}".lstrip("/")
     if mark.owner_kind:
@@ -195,7 +198,7 @@ def _marked(obj: Mapping[str, Any], mark: OwnerMark) -> str:
 
 
 def _installs(obj: Json) -> bool:
-    """Tell whether an object was installed, not made by an operator for its own resources."""
+    """Tell whether an object was installed, and not made by an operator for one of its resources."""
     references = obj["metadata"].get("ownerReferences") or ()
     return all(reference.get("kind") == _OLM for reference in references if reference.get("controller"))
 
@@ -216,12 +219,12 @@ def _images(obj: Json) -> list[str]:
 
 
 def _has_image(obj: Json, wanted: str) -> bool:
-    """Tell whether a container's image ends with these parts of a path; a mirror puts other parts before them."""
+    """Tell whether a container's image ends with these parts of a path. A mirror has other parts before them."""
     return any(is_image(image, wanted) for image in _images(obj))
 
 
 def is_image(reference: str, wanted: str) -> bool:
-    """Tell whether a reference of an image ends with these parts of a path, its tag aside."""
+    """Tell whether an image reference, without its tag, ends with these parts of a path."""
     path, _slash, last = reference.partition("@")[0].rpartition("/")
     return f"/{path}/{last.partition(':')[0]}".endswith(f"/{wanted}")
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is pinned, read where it is pinned: charts in the registry, images in settings and manifests, single values."""
+"""Pinned versions, read where they are pinned: charts in the registry, images in settings and manifests, values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..recipe.model import Catalogue, RecipeResult, installs
 from ..runtime.files import RECIPES
 from ..runtime.strict import read_yaml
 
-# Settings and manifests are read as lines: a dozen YAML files would take longer than the whole answer may.
+# Settings and manifests are read line by line: parsing a dozen YAML files would take longer than the answer may.
 _IMAGES = ("thresholds/*.yaml", "gpu_stack.yaml", "components/*/manifests/*.yaml")
 _IMAGE = re.compile(r"^\s*(?:- )?(?:\w+_)?image:\s*[\"']?(?P<image>[^\s\"'#{]+)", re.MULTILINE)
 _VERSION, _REPOSITORY = (re.compile(rf"\s*{name}:\s*[\"']?([^\s\"'#]+)") for name in ("version", "repository"))
@@ -24,7 +24,7 @@ _TAG = re.compile(r"(?P<name>[^@]+?)(?::(?P<tag>[^:/@]+))?(?:@(?P<digest>sha256:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Image:
-    """An image that is pinned: its name without tag and digest, its tag (or digest), and the file."""
+    """A pinned image: its name without tag and digest, its tag or digest, and the file."""
 
     name: str
     tag: str
@@ -41,25 +41,25 @@ def chart_pins(catalogue: Catalogue) -> dict[str, str]:
 
 
 def recipe_pins(result: RecipeResult) -> dict[str, str]:
-    """Return the version of every chart and Kustomize source of a recipe that is installed, by component."""
+    """Return the version of every chart and Kustomize source that a recipe installs, by component."""
     pins = {each.name: each.version or each.tag for each in result.components if each.enabled}
     return {name: version for name, version in pins.items() if version}
 
 
 def document_pins(recipe: Mapping[str, Any]) -> dict[str, str]:
-    """Return the same of a resolved recipe as a run keeps it."""
+    """Return the same as recipe_pins for a resolved recipe as a run saves it."""
     enabled = [each for each in recipe["componentRefs"] if installs(each.get("overrides") or {})]
     pins = {str(each["name"]): str(each.get("version") or each.get("tag") or "") for each in enabled}
     return {name: version for name, version in pins.items() if version}
 
 
 def image_pins(root: Path = RECIPES) -> tuple[Image, ...]:
-    """Return every image of the settings, the checks and the manifests of the release, each once for a file."""
+    """Return every image in the settings, the checks and the manifests of this release, once for each file."""
     return tuple(sorted({image for path in _files(root) for image in _images(path, root)}))
 
 
 def value_pins(names: Iterable[str], root: Path = RECIPES) -> dict[str, str]:
-    """Return what the values of components say at these places (`component path`); empty where nothing is there."""
+    """Return the values of components at these places (`component path`). Empty where there is none."""
     pins = {}
     for name in names:
         component, _space, path = name.partition(" ")
@@ -83,7 +83,7 @@ def _images(path: Path, root: Path) -> Iterator[Image]:
             continue
         name, tag = found["name"], found["digest"] or found["tag"] or ""
         if not tag:
-            # A custom resource names an image in parts, one below the other.
+            # A custom resource has the parts of an image name in consecutive lines.
             beside = text[line.end() :].split("\n")[1:3]
             version, repository = (
                 next(filter(None, map(part.match, beside)), None) for part in (_VERSION, _REPOSITORY)

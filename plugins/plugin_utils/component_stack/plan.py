@@ -20,12 +20,12 @@ from .installation import Installed
 from .model import DIGEST_LABEL, Action, Component, Plan, Step
 from .owners import Existing
 
-# What is recorded about going from one version of a component to another: recipes/upgrades.yaml. Pure.
+# Rules for going from one version of a component to another: recipes/upgrades.yaml. Pure.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule; see the head of the file."""
+    """One rule. The head of the file explains the fields."""
 
     source: str
     one_minor_at_a_time: bool = False
@@ -37,8 +37,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """What a change of version needs: `skipped` minor versions to go through (`1.18`), workloads that are `replaced`
-    (`Deployment name`), that all of it is `removed` first, and the `sources` that say so."""
+    """What a change of version needs.
+
+    Args:
+        skipped: minor versions to go through (`1.18`).
+        removed: the component has to be removed first.
+        replaced: workloads that are replaced (`Deployment name`).
+        sources: the sources of these rules.
+    """
 
     skipped: tuple[str, ...] = ()
     removed: bool = False
@@ -55,21 +61,21 @@ class Upgrades:
 
 @cache
 def upgrade_rules() -> Upgrades:
-    """Return the rules.
+    """Read the rules.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     path = RECIPES / "upgrades.yaml"
     return decode(Upgrades, read_yaml(path), str(path))
 
 
 def crossing_of(component: str, found: str, wanted: str) -> Crossing:
-    """Return what the change of a component from one version to another needs, nothing where no rule applies.
+    """Return what the change of a component from one version to another needs. Nothing where no rule applies.
 
     Args:
         component: its name.
-        found: the installed version, as charts write it; one that cannot be ordered crosses nothing.
+        found: the installed version, as charts write it; a version that cannot be ordered needs nothing.
         wanted: the recipe's version.
     """
     old, new = _version(found), _version(wanted)
@@ -89,14 +95,14 @@ def crossing_of(component: str, found: str, wanted: str) -> Crossing:
 
 
 def not_recorded(component: str, found: str, wanted: str) -> str:
-    """Return why a change that crosses nothing is not known to be safe, empty where rules were asked about it."""
+    """Return why a change to which no rule applies is not known to be safe. Empty where rules were applied."""
     if not upgrade_rules().components.get(component):
         return "nothing is recorded about its upgrades"
     return "" if _version(found) and _version(wanted) else f"{found} and {wanted} cannot be put in an order"
 
 
 def _minors_between(old: Version, new: Version) -> tuple[str, ...]:
-    """Return the minor versions between two versions of one major, none on the way down."""
+    """Return the minor versions between two versions of one major. A downgrade has none."""
     major, minor, _patch = old.padded
     if new.padded[0] != major:
         return ()
@@ -104,13 +110,13 @@ def _minors_between(old: Version, new: Version) -> tuple[str, ...]:
 
 
 def _releases_between(old: Version, new: Version, releases: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the releases (`25.3`) after the one of the old version and before that of the new one."""
+    """Return the releases (`25.3`) after that of the old version and before that of the new one."""
     first, last = old.padded[:2], new.padded[:2]
     return tuple(text for text in releases if first < parse_version(text).padded[:2] < last)
 
 
 def _breaks(old: Version, new: Version, below: Version) -> bool:
-    """Tell whether the minor version changes, whichever way, and one of both is below that version."""
+    """Tell whether the minor version changes, in either direction, and one of both is below this version."""
     return old.padded[:2] != new.padded[:2] and (old.compare(below) < 0 or new.compare(below) < 0)
 
 
@@ -125,26 +131,26 @@ def _version(text: str) -> Version | None:
         return None
 
 
-# What stands for the version of a component that has no chart.
+# The version of a component without chart.
 _MANIFESTS = "manifests"
-# Users set these; the options of the module have no prefix.
+# Variables of users. The module's options have no prefix.
 _DOWNGRADE = "gpufleet_gpu_stack_allow_downgrade"
 _ADOPT = "gpufleet_gpu_stack_adopt"
 _SKIPPED_MINORS = "gpufleet_gpu_stack_allow_skipped_minors"
 _LOOK = "look with the rights of role gpufleet-gpu-stack-install"
-# What may be done about an installation that is not ours.
+# What may be done about an unmanaged installation.
 ADOPT, USE, REFUSE = POLICIES = ("adopt", "use", "refuse")
 
 
 def policies_of(
     components: Collection[Component], adopt: Collection[str], foreign: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return what is to be done about installations that are not ours, by component.
+    """Return the policy for unmanaged installations, by component.
 
     Args:
-        components: those of the recipe.
+        components: components of the recipe.
         adopt: names of components that may be taken over, the short form of a policy.
-        foreign: name of a component to its policy.
+        foreign: policies by component.
 
     Raises:
         InputError: no such component or policy, or two policies for one component.
@@ -171,12 +177,11 @@ def make_plan(
     """Return what is to be done about each component.
 
     Args:
-        components: what should be, in deployment order.
-        installed: what is.
-        policies: what is to be done about installations that are not ours, by component (policies_of); the others are
-            refused.
-        allow_downgrade: whether an older version than the installed one may be put in its place.
-        allow_skipped_minors: whether minor versions may be skipped that the project wants to be gone through.
+        components: the wanted components, in deployment order.
+        installed: what is installed.
+        policies: policy for unmanaged installations, by component (policies_of); others are refused.
+        allow_downgrade: whether an older version than the installed one may replace it.
+        allow_skipped_minors: whether minor versions may be skipped that the project requires to go through.
     """
     steps = []
     for component in components:
@@ -211,7 +216,7 @@ def _step(component: Component, installed: Installed, policy: str, allow_downgra
 
 
 def _by_rules(component: Component, step: Step, allow_skipped_minors: bool) -> Step:
-    """Return the step as what is recorded about the two versions wants it."""
+    """Apply the rules for the two versions to a step."""
     crossing = crossing_of(component.name, step.found_version, component.version)
     sources = "; ".join(crossing.sources)
     if crossing.removed:
@@ -234,9 +239,9 @@ def _by_rules(component: Component, step: Step, allow_skipped_minors: bool) -> S
     return step
 
 
-# Of what was changed by hand so many fields are kept with the run.
+# So many fields that were changed by hand are saved with the run.
 _MOST_BY_HAND = 20
-# What helm's words mean where an upgrade is the way out; helm upgrades a release that failed or was set aside.
+# The meaning of helm's states from which an upgrade is the way out. Helm upgrades failed and superseded releases.
 _STATES = {
     "failed": "its last change did not succeed",
     "superseded": "a helm died after it had set the last revision aside",
@@ -276,7 +281,7 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
 
 
 def _not_ours(component: Component, installed: Installed, release: Release, policy: str) -> Step | None:
-    """Return the step for a release of our name that somebody else made, None where it is to be taken over."""
+    """Return the step for an unmanaged release of our name. None where it is to be taken over."""
     if not component.has_chart:
         if policy == ADOPT:
             return None
@@ -292,7 +297,7 @@ def _absent(component: Component, installed: Installed, policy: str) -> Step:
     if why := installed.unread.get(component.release):
         return _made(component, Action.UNCHANGED, None, f"whether it is there is not known: {why}", _LOOK)
     chart = component.chart.rpartition("/")[2]
-    # Two GPU operators on one cluster break both, whatever their releases are called.
+    # Two GPU operators on one cluster break both, under any release name.
     others = installed.releases.values() if component.has_chart else ()
     other = next((release for release in others if release.chart == chart), None)
     if other and installed.is_ours(_key(other)):
@@ -309,12 +314,12 @@ def _absent(component: Component, installed: Installed, policy: str) -> Step:
 
 
 def _chosen(component: Component, found: Existing, policy: str, release: Release | None) -> Step:
-    """Return what becomes of an installation that is not ours, by the site's choice."""
+    """Return the step for an unmanaged installation, by the policy of the site."""
     seen = first_of(found.seen, 3)
     version = (release.chart_version if release else "") or found.version
     what = f"{component.name} {version}".rstrip() + f" is already installed by {found.owner} ({seen})"
     made = _made(component, Action.REFUSE, release)
-    # One in another place would stand beside ours, not become it.
+    # In another namespace it would stay beside ours in place of becoming ours.
     movable = not found.release and not found.reconciles and set(found.namespaces) <= {component.namespace}
     if policy == USE:
         wanted = component.version
@@ -338,7 +343,7 @@ def _chosen(component: Component, found: Existing, policy: str, release: Release
 
 
 def _choice(component: Component, way: str) -> str:
-    """Return the ways that a site has, as settings."""
+    """Return the choices of a site, as settings."""
     name = component.name
     if way.startswith("adopt"):
         way = f"gpufleet_gpu_stack_foreign: {{{name}: adopt}} to take over"
@@ -379,5 +384,5 @@ def _is_older(wanted: str, found: str) -> bool:
     try:
         return parse_version(wanted).compare(parse_version(found)) < 0
     except InputError:
-        # Versions that cannot be ordered are told apart, never ranked.
+        # Versions that cannot be ordered are different, never older.
         return False

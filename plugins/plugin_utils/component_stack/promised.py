@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a release must have running: the workloads in its own manifest, and those that operators make of it. Pure.
+"""What a release must have running: the workloads in its own manifest, and those that operators make for it. Pure.
 
-A workload that somebody deleted leaves no trace among the workloads of a cluster; only the manifest still names it.
+A deleted workload leaves no trace among the workloads of a cluster. Only the manifest still lists it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from ..runtime.foreign_yaml import documents
 from .api_services import API_SERVICES
 from .workloads import Workload
 
-# A Job may be removed once it is done (ttlSecondsAfterFinished), so its absence says nothing.
+# A Job may be removed after its end (ttlSecondsAfterFinished), so its absence means nothing.
 _KINDS = ("Deployment", "DaemonSet", "StatefulSet", API_SERVICES.kind)
-# The Prometheus operator makes a StatefulSet of each, by these names; further shards of a Prometheus have a suffix
+# The Prometheus operator makes a StatefulSet of each, with these prefixes. Further shards of a Prometheus have a suffix
 # (prometheus-operator/prometheus-operator, pkg/prometheus/statefulset.go and pkg/alertmanager/statefulset.go).
 _MADE_OF = {"Prometheus": "prometheus", "Alertmanager": "alertmanager"}
 _OPERATOR_GROUP = "monitoring.coreos.com/"
-# A chart may render JSON, which is YAML as well: `"kind": "Deployment"`.
+# A chart may render JSON, which is YAML too: `"kind": "Deployment"`.
 _OF_THESE = re.compile(rf"\bkind[\"']?:\s*[\"']?({'|'.join((*_KINDS, *_MADE_OF))})\b")
 _SEPARATOR = re.compile(r"^---\s*(?:#.*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promised:
-    """A workload of a release's manifest, or an API that it serves; `replicas` is None where the manifest leaves them
-    to others."""
+    """A workload in a release's manifest, or an API that it serves. `replicas` is None if the manifest has none."""
 
     kind: str
     name: str
@@ -41,12 +40,12 @@ class Promised:
 
     @property
     def title(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return " ".join((self.kind, "/".join(filter(None, self.key[1:]))))
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """By what it is found again: kind, namespace and name; an API is in no namespace."""
+        """Kind, namespace and name, by which it is found in a cluster. An API is in no namespace."""
         return _key(self.kind, self.namespace, self.name)
 
 
@@ -59,10 +58,10 @@ def promised_by_text(text: str, namespace: str) -> tuple[Promised, ...]:
 
     Args:
         text: YAML documents.
-        namespace: of the release, for objects that name none.
+        namespace: namespace of the release, for objects without one.
 
     Raises:
-        InputError: a workload's document is not YAML, or lacks its name.
+        InputError: the document of a workload is not YAML, or lacks its name.
     """
     bodies: list[Any] = []
     for document in _SEPARATOR.split(text):
@@ -75,7 +74,7 @@ def promised_by_text(text: str, namespace: str) -> tuple[Promised, ...]:
 
 
 def promised_by(bodies: Iterable[Any], namespace: str) -> tuple[Promised, ...]:
-    """Return the workloads among objects (arguments and errors as promised_by_text)."""
+    """Return the workloads among objects. Arguments and errors are those of promised_by_text."""
     found = []
     for body in bodies:
         made = _is_made_of(body)
@@ -107,7 +106,7 @@ def _is_made_of(body: Any) -> bool:
 
 
 def _made_of(kind: str, name: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the StatefulSets that the operator makes; of what it was told to let be, none."""
+    """Return the names of the StatefulSets that the operator makes. A paused resource has none."""
     if spec.get("paused") is True:
         return ()
     first, shards = f"{_MADE_OF[kind]}-{name}", spec.get("shards")
@@ -124,9 +123,9 @@ class Broken(NamedTuple):
 
 
 def broken_promise(promised: Iterable[Promised], workloads: Iterable[Workload]) -> Broken | None:
-    """Return the first workload that a release lacks or that was scaled to nothing, None if none is.
+    """Return the first workload that a release lacks or that was scaled to zero. None if all are there.
 
-    A manifest that itself says 0 replicas promises none.
+    A manifest with 0 replicas promises none.
     """
     there = {_key(workload.kind, workload.namespace, workload.name): workload for workload in workloads}
     for entry in promised:

@@ -22,7 +22,7 @@ from .installation import Installed
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component, Step
 from .workloads import ReadinessWatch, Workload, workload_of, workload_title
 
-# A release some of whose manifests are not there, or not as the recipe says.
+# Status of a release with manifests that are missing or differ from the recipe.
 INCOMPLETE = "incomplete"
 WORKLOAD_KINDS = (DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS)
 
@@ -30,22 +30,22 @@ WORKLOAD_KINDS = (DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS)
 def installed(
     helm: Helm, cluster: Cluster, components: Iterable[Component] = (), *, looks_only: bool = False
 ) -> Installed:
-    """Return helm's releases and their labels, and what there is of the components' manifests.
+    """Return helm's releases with their labels, and the state of the components' manifests.
 
     Only the metadata of release Secrets is read, never their content.
 
     Args:
-        helm: asked for its releases.
-        cluster: where they are.
-        components: those whose manifests are looked at.
-        looks_only: nothing is changed by what comes of it: manifests that may not be read are `unread` and no error.
+        helm: for the releases.
+        cluster: the cluster.
+        components: components whose manifests are read.
+        looks_only: the caller changes nothing, so manifests without permission to read them are `unread` and no error.
     """
     releases = dict(helm.releases())
     labels: dict[str, dict[str, str]] = {}
     for metadata in cluster.list_metadata(SECRETS, labels="owner=helm"):
         found = metadata.get("labels") or {}
         key = f"{metadata['namespace']}/{found.get('name', '')}"
-        # The labels of the newest revision are the release's own.
+        # The labels of the newest revision are those of the release.
         if key in releases and str(releases[key].revision) == str(found.get("version")):
             labels[key] = found
     foreign: dict[str, tuple[str, ...]] = {}
@@ -70,9 +70,9 @@ def installed(
 def _count_as_release(
     component: Component, state: ManifestState, releases: dict[str, Release], labels: dict[str, dict[str, str]]
 ) -> None:
-    """Add a component that is only manifests to the releases, if any of them is there.
+    """Add a component without chart to the releases if any of its manifests exists.
 
-    A namespace of somebody else is where it is installed, not a part of it: who prepares a cluster makes them first.
+    An unmanaged namespace does not count: the administrator who prepares a cluster creates namespaces first.
     """
     others = [title for title in state.foreign if title.partition(" ")[0] != NAMESPACES.kind]
     if not (state.same or state.different or others):
@@ -90,14 +90,14 @@ def read_workloads(
     watch: ReadinessWatch | None = None,
     unsteady: Collection[str] = (),
 ) -> list[Workload]:
-    """Return the workloads of some namespaces with their state; `watch` knows what earlier looks saw.
+    """Return the workloads of some namespaces with their state. `watch` has the earlier observations.
 
     Pods of DaemonSets on `unsteady` nodes count only where there are no others.
     """
     found: list[Workload] = []
     for namespace in sorted(set(namespaces)):
         pods = cluster.list_objects(PODS, namespace)
-        # By the clock that the times of the pods are of.
+        # The clock that set the times of the pods.
         now = cluster.transport.now()
         warnings = cache(partial(_warnings, cluster, namespace))
         for kind in WORKLOAD_KINDS:
@@ -107,7 +107,7 @@ def read_workloads(
 
 
 def _warnings(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
-    """Return the warnings of a namespace; none if nobody gives them: they only explain what is known without them."""
+    """Return the warning events of a namespace. Empty if they cannot be read, because they only explain."""
     try:
         return cluster.list_objects(EVENTS, namespace, fields="type=Warning")
     except BringupError:
@@ -115,18 +115,18 @@ def _warnings(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
 
 
 def belongs(workload: Workload, component: Component, step: Step) -> bool:
-    """Tell whether a workload is the component's: of its release, or of the installation that is used in its place."""
+    """Tell whether a workload belongs to the component's release, or to the installation that is used in its place."""
     if step.workloads and workload_title(workload) in step.workloads:
         return True
     return workload.release == (step.found_release or component.release)
 
 
 def readiness(own: Sequence[Workload], promised: Iterable[str] = ()) -> State:
-    """Return how ready a component is, by its own workloads; one that has none is ready.
+    """Return how ready a component is, by its own workloads. Without workloads it is ready.
 
     Args:
         own: its workloads.
-        promised: those that must be there (`Deployment namespace/name`).
+        promised: workloads that must exist (`Deployment namespace/name`).
     """
     titles = {workload_title(workload) for workload in own}
     for title in promised:
@@ -142,7 +142,7 @@ def readiness(own: Sequence[Workload], promised: Iterable[str] = ()) -> State:
 
 
 def reported_state(cluster: Cluster, conditions: Sequence[ReadyWhen], workloads: Iterable[Workload]) -> State:
-    """Return what a component's own resources report; what it runs for them on the nodes tells when it is in vain."""
+    """Return what a component's own resources report. A failed workload on the nodes shows that waiting is in vain."""
     for condition in conditions:
         objects = _objects(cluster, condition)
         values = [value for obj in objects if (value := field_of(obj, condition.field)) != (condition.ignored or None)]
@@ -168,7 +168,7 @@ def _objects(cluster: Cluster, condition: ReadyWhen) -> list[dict[str, Any]]:
 
 
 def field_of(obj: Mapping[str, Any], path: str) -> str:
-    """Return the text at a dotted path, empty if there is none."""
+    """Return the text at a dotted path. Empty if there is none."""
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is taken away, and in which order: from what is installed to the steps of a removal. Pure."""
+"""From what is installed to the steps of a removal: what is removed, and in which order. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import Component
 from .workloads import release_of
 
 Json = dict[str, Any]
-# Namespaces that no component owns.
+# Namespaces that belong to no component.
 _OF_THE_CLUSTER = ("default", "gpufleet-system")
 KEEP_ANNOTATION = "helm.sh/resource-policy"
 _STAYS = ("foreign", "refuse")
@@ -24,7 +24,7 @@ _STAYS = ("foreign", "refuse")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """One object to be deleted."""
+    """One object to delete."""
 
     api_version: str
     kind: str
@@ -33,7 +33,7 @@ class Ref:
 
     @property
     def title(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
@@ -41,9 +41,8 @@ class Ref:
 class Holdings:
     """What a component has in the cluster.
 
-    `custom` are resources of its release and its manifests whose kind a definition brings; `after` and `before` its
-    other manifests that are ours; `crds` the definitions that it brought; `strangers` the number of objects by
-    definition that are not its own.
+    `custom` are custom resources of its release and its manifests. `after` and `before` are its other manifests that
+    are ours. `crds` are the CRDs that it installed. `strangers` is by CRD the number of objects that belong to others.
     """
 
     custom: tuple[Ref, ...] = ()
@@ -55,10 +54,10 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What is taken away of one component, in this order: `custom`, `after`, the release, `before`, `crds`.
+    """What is removed of one component, in this order: `custom`, `after`, the release, `before`, `crds`.
 
-    `action` is remove, absent, foreign (not ours, left alone) or refuse; `depends_on_it` are the components that must
-    be gone first; `keeps_crds` whether definitions that helm would take away with the release stay.
+    `action` is remove, absent, foreign (not ours, left alone) or refuse. `depends_on_it` are the components that must
+    be gone first. `keeps_crds` is whether CRDs stay that helm would remove with the release.
     """
 
     component: str
@@ -83,13 +82,13 @@ def plan_removal(
     *,
     remove_crds: bool = False,
 ) -> tuple[Removal, ...]:
-    """Return the steps of a removal: releases of ours that the recipe does not name, then its components backwards.
+    """Return the steps of a removal: our releases that are not in the recipe, then its components in reverse order.
 
     Args:
-        components: those of the recipe, in deployment order.
-        installed: what is.
+        components: components of the recipe, in deployment order.
+        installed: what is installed.
         holdings: what each component has, by name.
-        remove_crds: whether definitions go as well, and with them every object of their kinds.
+        remove_crds: whether CRDs are removed as well, and with them every object of their kinds.
     """
     named = {component.release for component in components}
     others = [
@@ -154,12 +153,12 @@ def _one(
 
 
 def custom_refs(bodies: Iterable[Json], groups: Collection[str], namespace: str) -> tuple[Ref, ...]:
-    """Return the objects whose kind a definition brings; what helm is told to keep is left out.
+    """Return the custom resources among objects. Those that helm is to keep are left out.
 
     Args:
-        bodies: the objects as they are written.
-        groups: API groups of definitions.
-        namespace: of the release, for objects that name none.
+        bodies: the objects as in their manifests.
+        groups: API groups of CRDs.
+        namespace: namespace of the release, for objects without one.
     """
     return tuple(
         ref_of(body, namespace)
@@ -169,7 +168,7 @@ def custom_refs(bodies: Iterable[Json], groups: Collection[str], namespace: str)
 
 
 def ref_of(body: Mapping[str, Any], namespace: str) -> Ref:
-    """Return the reference to an object; `namespace` is that of its component."""
+    """Return the reference to an object. `namespace` is that of its component."""
     metadata = body["metadata"]
     return Ref(
         api_version=str(body["apiVersion"]),
@@ -180,7 +179,7 @@ def ref_of(body: Mapping[str, Any], namespace: str) -> Ref:
 
 
 def is_definition(body: Mapping[str, Any]) -> bool:
-    """Tell whether an object is one that goes only on request: a definition or a namespace."""
+    """Tell whether an object is removed only on request: a CRD or a namespace."""
     return body.get("kind") in (CRDS.kind, NAMESPACES.kind)
 
 
@@ -190,24 +189,24 @@ def _kept(body: Mapping[str, Any]) -> bool:
 
 
 def definitions_in(bodies: Iterable[Json]) -> tuple[str, ...]:
-    """Return the names of the definitions among objects that helm takes away with its release."""
+    """Return the names of the CRDs among objects that helm removes with its release."""
     return tuple(str(body["metadata"]["name"]) for body in bodies if body.get("kind") == CRDS.kind and not _kept(body))
 
 
 def is_own(obj: Mapping[str, Any], release: str) -> bool:
-    """Tell whether an object belongs to that release or component (`namespace/name`)."""
+    """Tell whether an object belongs to this release or component (`namespace/name`)."""
     return release_of(obj) == release
 
 
 def removable_namespaces(removals: Iterable[Removal], components: Collection[Component]) -> tuple[str, ...]:
-    """Return the namespaces of components that are taken away and shared with none that stays."""
+    """Return the namespaces of removed components that no remaining component shares."""
     stays = {entry.namespace for entry in removals if entry.action in ("foreign", "refuse")}
     named = {name for component in components for name in component.namespaces}
     return tuple(sorted(n for n in named - stays if n not in _OF_THE_CLUSTER and not n.startswith("kube-")))
 
 
 def removal_diff(removals: Iterable[Removal], namespaces: Iterable[str]) -> dict[str, str]:
-    """Return the diff that `--diff` shows: what is there and goes, one object a line."""
+    """Return the diff for `--diff`: the objects that exist and are removed, one a line."""
     lines: list[str] = []
     for entry in removals:
         lines += [f"{entry.component}: {ref.title}" for ref in (*entry.custom, *entry.after)]
@@ -234,7 +233,7 @@ def removal_rows(removals: Iterable[Removal]) -> list[dict[str, Any]]:
 
 
 def removal_lines(removals: Collection[Removal], namespaces: Collection[str]) -> list[str]:
-    """Return the last lines of a look at what would go."""
+    """Return the last lines of a run that only shows what would be removed."""
     goes = [entry.component for entry in removals if entry.action == "remove"]
     lines = [f"{entry.action:8} {entry.component}: {entry.reason}" for entry in removals if entry.action in _STAYS]
     lines.append(f"would go {', '.join((*goes, *(f'namespace {name}' for name in namespaces))) or 'nothing'}")
@@ -242,7 +241,7 @@ def removal_lines(removals: Collection[Removal], namespaces: Collection[str]) ->
 
 
 def kept_lines(removals: Collection[Removal]) -> list[str]:
-    """Return what stays behind a component that goes."""
+    """Return the lines on what is left of removed components."""
     told = [f"{entry.component}: {entry.reason}" for entry in removals if entry.action == "remove" and entry.reason]
     keeps = any(entry.action == "remove" and entry.release and entry.keeps_crds for entry in removals)
     hint = "-e gpufleet_remove_crds=true takes them away, with every object of their kinds"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Takes away what we installed, one component after the other: custom resources while their operator still runs."""
+"""Removes what we installed, one component after the other: custom resources while their operator still runs."""
 
 from __future__ import annotations
 
@@ -36,15 +36,13 @@ from .model import Component
 from .owners import Objects, existing_of, is_known, leftover_crds
 from .removal import Ref, Removal, kept_lines
 
-# Reads a cluster for installations of components that are not ours, in six lists however many components there are.
+# Searches a cluster for unmanaged installations of components, with six lists for any number of components.
 
 Json = dict[str, Any]
 
 
 def with_existing(cluster: Cluster, components: Collection[Component], found: Installed) -> Installed:
-    """Return what is installed, with what others installed in place of components that are not ours.
-
-    Nothing is asked where every component is ours.
+    """Add the unmanaged installations of components that are not ours. No request is sent if all are ours.
 
     Raises:
         BringupError: the API server does not answer.
@@ -60,7 +58,7 @@ def with_existing(cluster: Cluster, components: Collection[Component], found: In
 
 
 def unserved(cluster: Cluster) -> list[tuple[Kind, str]]:
-    """Return webhook configurations and APIServices of known components whose service is gone: (kind, name)."""
+    """Return webhook configurations and APIServices of known components whose service is gone, as (kind, name)."""
     return [
         (kind, str(obj["metadata"]["name"]))
         for kind in (*WEBHOOK_CONFIGURATIONS, API_SERVICES)
@@ -82,12 +80,12 @@ def _objects(cluster: Cluster) -> Objects:
 
 
 def _of(kind: Kind, obj: Json) -> Json:
-    # Objects of a list do not say what they are.
+    # Objects in a list have neither apiVersion nor kind.
     return {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
 
 
 def _served(cluster: Cluster, obj: Json) -> bool:
-    """Tell whether somebody answers: what is registered without its service was left behind by an uninstallation."""
+    """Tell whether a service exists for it. A registration without service was left behind by an uninstallation."""
     services = [(hook.get("clientConfig") or {}).get("service") for hook in obj.get("webhooks") or ()]
     services.append((obj.get("spec") or {}).get("service"))
     named = {(str(entry["name"]), str(entry["namespace"])) for entry in services if entry}
@@ -95,18 +93,18 @@ def _served(cluster: Cluster, obj: Json) -> bool:
 
 
 _POLL_S = 0.5
-# What somebody still uses a namespace for; certificates and settings that operators leave in it are nobody's.
+# Objects that show that a namespace is in use. Certificates and settings that operators leave in it do not.
 _USES = (DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, PODS, VOLUME_CLAIMS)
 _STOPS = ("refused", "blocked", "failed", "waiting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """What became of one component, or of a namespace.
+    """The result of one component, or of a namespace.
 
-    `state` is removed, absent (there was nothing), foreign (not ours, left alone), refused, blocked (something cannot
-    be deleted, and it is named), failed (helm refused), waiting (what depends on it is still there) or kept (a
-    namespace that others use).
+    `state` is removed, absent (there was nothing), foreign (not ours, left alone), refused, blocked (an object cannot
+    be deleted; the reason names it), failed (helm refused), waiting (a component that depends on it still exists) or
+    kept (a namespace that others use).
     """
 
     component: str
@@ -118,7 +116,7 @@ class Gone:
 
 @dataclass(slots=True)
 class Remover:
-    """Removes the components of one cluster; `drain_s` is how long deleted objects may take to be gone."""
+    """Removes the components of one cluster. `drain_s` is the time limit in seconds for deleted objects to be gone."""
 
     helm: Helm
     cluster: Cluster
@@ -127,7 +125,7 @@ class Remover:
     _done: dict[str, Gone] = field(default_factory=dict)
 
     def run(self, removals: Collection[Removal], namespaces: Iterable[str] = ()) -> tuple[Gone, ...]:
-        """Return what became of every component, and of every namespace, in this order."""
+        """Remove components, then namespaces. Return the result of each in this order."""
         for entry in removals:
             started = monotonic()
             done = self._one(entry)
@@ -175,12 +173,12 @@ class Remover:
         return Gone(component=entry.component, state="removed", reason=entry.reason)
 
     def _drain(self, entry: Removal, refs: Iterable[Ref]) -> list[tuple[Ref, Json]]:
-        """Delete objects and wait until they are gone: their controllers have something to do before.
+        """Delete objects and wait until they are gone, because their controllers have to clean up before.
 
-        Return those in whose place another of the same name stood at once: who makes them does not rest.
+        Return the objects in whose place a new one of the same name appeared at once: something makes them again.
 
         Raises:
-            DeadlineError: one is still there, with what holds it.
+            DeadlineError: one still exists; the reason names its finalizers.
         """
         named = [(kind, ref) for ref in refs if (kind := self._kind(ref)) is not None]
         left = [(kind, ref, _uid(found)) for kind, ref in named if (found := self._find(kind, ref)) is not None]
@@ -201,8 +199,8 @@ class Remover:
         """Delete what the component itself made again while it still ran.
 
         Raises:
-            DeadlineError: one is still there.
-            UnavailableError: somebody else makes one again whenever it is deleted.
+            DeadlineError: one still exists.
+            UnavailableError: something else makes one again whenever it is deleted.
         """
         again = self._drain(entry, (*entry.custom, *entry.after[::-1]))
         if again:
@@ -230,16 +228,16 @@ class Remover:
         return DeadlineError(ref.title, f"{what}.", hint)
 
     def _unregister(self, known: set[tuple[Kind, str]]) -> None:
-        """Delete what an operator registered while it ran and nobody serves any more: it would refuse every write.
+        """Delete the registrations of an operator that have no service any more: they would refuse every write.
 
-        `known` are those that nobody served before, which are not its own.
+        `known` are those without service before the removal, which are not its own.
         """
         for kind, name in set(unserved(self.cluster)) - known:
             self.cluster.delete(kind, name)
             self.emit(f"{kind.kind} {name}, which nobody serves, removed")
 
     def _namespaces(self, names: Iterable[str]) -> list[Gone]:
-        """Delete namespaces that nobody uses, all at once, and wait until each is gone."""
+        """Delete namespaces that are not in use, all at once, and wait until each is gone."""
         used = {name: self._used(name) for name in names}
         for name, by in used.items():
             if not by:
@@ -279,7 +277,7 @@ def _uid(obj: Json) -> str:
 
 
 def _remade(ref: Ref, found: Json) -> UnavailableError:
-    """Return the error for an object that somebody makes again; its field managers say who."""
+    """Return the error for an object that something makes again. Its field managers show what."""
     entries = found["metadata"].get("managedFields") or ()
     managers = ", ".join(sorted({str(entry.get("manager")) for entry in entries if entry.get("manager")}))
     by = f" by {managers}" if managers else ""
@@ -288,7 +286,7 @@ def _remade(ref: Ref, found: Json) -> UnavailableError:
 
 
 def _is_going(metadata: Json) -> bool:
-    """Tell whether an object goes by itself: it is deleted, or with what made it."""
+    """Tell whether an object goes without our help: it is being deleted, or goes with its controller."""
     owners = metadata.get("ownerReferences") or ()
     return bool(metadata.get("deletionTimestamp")) or any(owner.get("controller") for owner in owners)
 
@@ -298,7 +296,7 @@ def _definition(name: str) -> Ref:
 
 
 def removal_failure(gone: Iterable[Gone]) -> BringupError | None:
-    """Return the error for what could not be removed, None if all of ours is gone."""
+    """Return the error for what could not be removed. None if all of ours is gone."""
     bad = [entry for entry in gone if entry.state in _STOPS]
     if not bad:
         return None
@@ -308,7 +306,7 @@ def removal_failure(gone: Iterable[Gone]) -> BringupError | None:
 
 
 def gone_lines(removals: Collection[Removal], gone: Iterable[Gone]) -> list[str]:
-    """Return the last lines of a removal of which nothing is left: what went, and what stays."""
+    """Return the last lines of a complete removal: what was removed, and what stays."""
     ends: dict[str, list[str]] = {}
     for entry in gone:
         ends.setdefault(entry.state, []).append(entry.component)

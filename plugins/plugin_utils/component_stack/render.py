@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a hydrated recipe lacks of plain manifests: Kustomize sources built, files with template expressions rendered.
+"""Turns a hydrated recipe into plain manifests: Kustomize sources are built, template expressions rendered.
 
-Done once, before the run's recipe is kept: whoever reads it afterwards installs and judges the same objects.
+This is done once, before the run saves its recipe, so that all its readers install and judge the same objects.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renderer:
-    """With what to render: the helm program and, where there is one, the mirror of the site."""
+    """The tools for rendering: the helm program and the mirror of the site, if there is one."""
 
     helm: str = "helm"
     mirror: str = ""
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Renderer:
-        """Return with what manifests are rendered, by the options `helm` and `chart_mirror`."""
+        """Make it from the options `helm` and `chart_mirror`."""
         return cls(helm=options.get("helm") or "helm", mirror=options.get("chart_mirror") or "")
 
 
 def source_of(entry: Mapping[str, Any]) -> KustomizeSource | None:
-    """Return what a component of a recipe is built from by Kustomize; None if it is none of those."""
+    """Return the Kustomize source of a component. None if it is of another type."""
     if str(entry.get("type") or "") != "Kustomize":
         return None
     fields = {name: str(entry.get(name) or "") for name in ("source", "path", "tag")}
@@ -42,12 +42,12 @@ def source_of(entry: Mapping[str, Any]) -> KustomizeSource | None:
 
 
 def rendered(recipe: Mapping[str, Any], renderer: Renderer, built: Mapping[str, Any] | None = None) -> Json:
-    """Return a hydrated recipe all of whose manifests are plain.
+    """Return a hydrated recipe with plain manifests only.
 
     Args:
         recipe: the hydrated recipe.
-        renderer: with what.
-        built: the same recipe, rendered before; what Kustomize built in it is taken from there.
+        renderer: the tools.
+        built: the same recipe, rendered earlier; what Kustomize built in it is reused.
 
     Raises:
         ProblemsError: everything that cannot be rendered, each with its component or file and line.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Some components of a recipe by their names: what they need and who needs them. Pure."""
+"""Some components of a recipe by their names: what they need, and what needs them. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..recipe.nearest import unknown_hint
 from .installation import Installed
 from .model import Action, Component, Plan
 
-# What counts as there: nobody has to install it first.
+# Actions of components that are installed already.
 _THERE = (Action.UNCHANGED, Action.UPGRADE, Action.FOREIGN, Action.DOWNGRADE, Action.SKIPS)
 
 
 def chosen_of(components: Collection[Component], names: Iterable[str]) -> tuple[Component, ...]:
-    """Return the components with these names in deployment order, all of them where no name is given.
+    """Return the components with these names in deployment order. Without names, all of them.
 
     Raises:
         InputError: the recipe has no such component.
@@ -30,7 +30,7 @@ def chosen_of(components: Collection[Component], names: Iterable[str]) -> tuple[
 
 
 def with_needed(components: Collection[Component], chosen: Collection[Component]) -> tuple[Component, ...]:
-    """Return these components and all that they need, through others as well, in deployment order."""
+    """Return these components and all that they need, directly or not, in deployment order."""
     wanted: set[str] = set()
     for component in reversed(tuple(components)):
         if component in chosen or component.name in wanted:
@@ -39,11 +39,13 @@ def with_needed(components: Collection[Component], chosen: Collection[Component]
 
 
 def narrowed(plan: Plan, chosen: Collection[Component]) -> tuple[Plan, tuple[Component, ...], tuple[str, ...]]:
-    """Return the plan of some components alone, those with what they need among themselves, and what else they need and
-    is not there, in a sentence for each.
+    """Return the plan of some components alone.
+
+    Also return these components with only the dependencies among themselves, and one sentence for each other dependency
+    that is not installed.
 
     Args:
-        plan: of the components and all that they need.
+        plan: plan of the components and all that they need.
         chosen: the components.
     """
     names = {component.name for component in chosen}
@@ -60,7 +62,7 @@ def narrowed(plan: Plan, chosen: Collection[Component]) -> tuple[Plan, tuple[Com
 
 
 def needed_by(components: Collection[Component], chosen: Collection[Component], found: Installed) -> tuple[str, ...]:
-    """Return which installed components of ours need one of these, in a sentence for each."""
+    """Return which installed components of ours need one of these, one sentence for each."""
     names = {component.name for component in chosen}
     return tuple(
         f"{name} is needed by {component.name}, which is installed"
@@ -72,7 +74,7 @@ def needed_by(components: Collection[Component], chosen: Collection[Component], 
 
 
 def alone(found: Installed, chosen: Collection[Component]) -> Installed:
-    """Return what is installed of these components, so that all else counts as staying."""
+    """Return what is installed, limited to these components, so that all others count as staying."""
     keys = {component.release for component in chosen}
     return replace(found, releases={key: release for key, release in found.releases.items() if key in keys})
 
@@ -80,6 +82,6 @@ def alone(found: Installed, chosen: Collection[Component]) -> Installed:
 def namespaces_alone(
     namespaces: Iterable[str], components: Collection[Component], chosen: Collection[Component]
 ) -> tuple[str, ...]:
-    """Return the namespaces that no other component of the recipe is in."""
+    """Return the namespaces that no other component of the recipe uses."""
     others = {name for component in components if component not in chosen for name in component.namespaces}
     return tuple(name for name in namespaces if name not in others)

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What an upgrade is for each component, from a recipe or from what is installed to another recipe. Pure.
+"""What an upgrade does to each component, from one recipe or from what is installed to another recipe. Pure.
 
-What is to be done is what gate 4 would plan (plan.py), so the two cannot differ.
+The actions are those of gate 4's plan (plan.py), so the two cannot differ.
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ from .owners import is_image, marks
 from .plan import crossing_of, make_plan, not_recorded, upgrade_rules
 from .versions import Support, Versions, supported_on
 
-# What of a component that is only manifests makes it another one.
+# The fields that make up the content of a component without chart.
 _CONTENT = ("source", "path", "tag", "preManifestFiles", "manifestFiles", "values")
 
 
 class Verdict(StrEnum):
-    """What becomes of a component.
+    """What an upgrade does to a component.
 
-    `safe`: gate 4 upgrades it, and nothing that is recorded lies between the versions. `manual`: it can be done, and
-    needs a person, or its work stops meanwhile. `blocked`: gate 4 refuses it as it is asked for. `unknown`: nothing is
-    recorded, or what is installed is not known. `same` has the same version, whatever its values.
+    Attributes:
+        ADDED: it is installed.
+        REMOVED: the recipe does not have it any more.
+        SAME: it has the same version; values are not compared.
+        SAFE: gate 4 upgrades it, and no recorded rule applies between the versions.
+        MANUAL: it can be done, but needs a person, or its work stops meanwhile.
+        BLOCKED: gate 4 refuses it with the current settings.
+        UNKNOWN: nothing is recorded, or what is installed is not known.
     """
 
     ADDED = "added"
@@ -44,14 +49,16 @@ class Verdict(StrEnum):
 
     @property
     def needs_person(self) -> bool:
-        """Whether somebody has to look before gate 4 is run."""
+        """Whether a person has to look before gate 4 is run."""
         return self in (Verdict.MANUAL, Verdict.BLOCKED, Verdict.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtRisk:
-    """Objects of others (`namespace/name`) that go with a component's definitions, by each definition that was looked
-    at; `unknown` is why they, or more of them, are not known."""
+    """Objects of others (`namespace/name`) that are removed with a component's CRDs, by CRD.
+
+    `unknown` is why the objects, or more of them, are not known.
+    """
 
     objects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unknown: str = ""
@@ -59,11 +66,11 @@ class AtRisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """What an upgrade is for one component, from version `found` to version `wanted`.
+    """What an upgrade does to one component, from version `found` to version `wanted`.
 
-    `removed_first`: all of it goes before the new version is installed. `support` is what the project of the wanted
-    version says of a Kubernetes that was asked about, empty where none was, with `support_reason`. `release` is the
-    release that is taken away (`namespace/name`), and `at_risk` what of others goes with it.
+    `removed_first`: it is removed before the new version is installed. `support` is whether the project of the wanted
+    version supports a requested version of Kubernetes, with `support_reason`; empty if none was requested. `release`
+    is the release that is removed (`namespace/name`), and `at_risk` are the objects of others that go with it.
     """
 
     component: str
@@ -81,12 +88,12 @@ class Transition:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing has to be looked at before gate 4 is run."""
+        """Whether gate 4 can be run without a look before."""
         return not self.verdict.needs_person and self.support != Support.NOT_MET
 
 
 def components_in(recipe: Mapping[str, Any]) -> tuple[Component, ...]:
-    """Return the components of a recipe as a map of values (recipe/query.py) that are installed, in their order."""
+    """Return the enabled components of a recipe in the form of recipe/query.py, in deployment order."""
     entries = recipe["components"]
     names = dict.fromkeys([*(name for name in recipe["deploymentOrder"] if name in entries), *entries])
     return tuple(_component(name, entries[name]) for name in names if entries[name]["enabled"])
@@ -107,7 +114,7 @@ def _component(name: str, entry: Mapping[str, Any]) -> Component:
 
 
 def installed_by(components: Collection[Component]) -> Installed:
-    """Return what is there after a run of ours installed these components of a recipe and nothing else."""
+    """Return what is installed after a run of ours installed these components and nothing else."""
     releases = {
         each.release: Release(each.name, each.namespace, 1, "deployed", _chart(each), each.version)
         for each in components
@@ -117,7 +124,7 @@ def installed_by(components: Collection[Component]) -> Installed:
 
 
 def installed_in(snapshot: Snapshot) -> Installed:
-    """Return what is there as a snapshot says it: no values, and not which revision a run of ours made."""
+    """Return what is installed by a snapshot. It has neither values nor the revisions that our runs made."""
     releases = {
         key: Release(key.partition("/")[2], key.partition("/")[0], 0, found.status, found.chart, found.version)
         for key, found in snapshot.releases.items()
@@ -129,7 +136,7 @@ def installed_in(snapshot: Snapshot) -> Installed:
 
 
 def not_seen(components: Collection[Component], snapshot: Snapshot) -> dict[str, tuple[str, str]]:
-    """Return why a snapshot does not say what there is of a component, and what to do, by name."""
+    """Return why a snapshot does not show the state of a component, and what to do, by name."""
     found = {component.name: _not_seen(component, snapshot) for component in components}
     return {name: said for name, said in found.items() if said is not None}
 
@@ -154,10 +161,10 @@ def _not_seen(component: Component, snapshot: Snapshot) -> tuple[str, str] | Non
 
 
 def runs_without_release(component: str, snapshot: Snapshot) -> str:
-    """Return the Deployment of a component that no Helm release holds, empty if there is none.
+    """Return the Deployment of a component that belongs to no Helm release. Empty if there is none.
 
     Argo CD renders charts itself and leaves no release (docs/user-guide/helm.md: "Helm is only used to inflate charts
-    with helm template"); nor do OLM and add-ons of a cloud.
+    with helm template"). Neither do OLM and add-ons of a cloud.
     """
     known = marks().components.get(component)
     images = known.images if known else ()
@@ -175,17 +182,17 @@ def transitions(
     kubernetes: str = "",
     recorded: Versions | None = None,
 ) -> tuple[Transition, ...]:
-    """Return what the upgrade is for each component: those of the recipe in their order, then what it has no more.
+    """Return what the upgrade does to each component: those of the recipe in order, then those that it drops.
 
     Args:
-        components: what should be.
-        installed: what is.
-        unseen: why it is not known what there is of a component, and what to do about that (not_seen).
-        kubernetes: the version that is asked about, empty for none.
-        recorded: what was read of versions.
+        components: the wanted components.
+        installed: what is installed.
+        unseen: by component, why its state is not known, and what to do about that (not_seen).
+        kubernetes: requested version of Kubernetes, empty for none.
+        recorded: records of versions.
 
     Raises:
-        InputError: the version of Kubernetes is none.
+        InputError: the version of Kubernetes is invalid.
     """
     found = []
     for component, step in zip(components, make_plan(components, installed).steps, strict=True):
@@ -231,7 +238,7 @@ def _transition(component: Component, step: Step, installed: Installed) -> Trans
         reason = f"release {component.release} is of chart {release.chart or '(not known)'}, not {_chart(component)}"
         return replace(made, reason=reason, hint="look what it is, and what its project says of going on from it")
     if step.action is Action.UNCHANGED or (component.has_chart and _same_version(component, release)):
-        # The digest is over the version as it is written, too, and a snapshot has none.
+        # The digest also covers the version as it is written, and a snapshot has no digest.
         known = DIGEST_LABEL in installed.labels[component.release] and release.chart_version == component.version
         told = step.reason if known else ""
         return replace(made, verdict=Verdict.SAME, reason=told)
@@ -252,7 +259,7 @@ def _same_version(component: Component, release: Release) -> bool:
 
 
 def _removed(components: Collection[Component], installed: Installed) -> list[Transition]:
-    """Return releases of ours that no component is; one that a component would be beside is told with that."""
+    """Return our releases that are no component of the recipe. One whose component only moves is reported there."""
     named = {component.release for component in components}
     has = "the other recipe has it" if installed.by_recipe else "a run of ours installed it"
     moved = {_chart(each) for each in components if each.has_chart and each.release not in installed.releases}

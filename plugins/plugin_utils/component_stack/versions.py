@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What was read of the versions that are pinned: recipes/versions.yaml, and what it says of a cluster's Kubernetes."""
+"""Records about the pinned versions: recipes/versions.yaml, and which versions of Kubernetes they support."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE = "versions.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesRange:
-    """The minor versions of Kubernetes that a project says it supports; an end that it does not name is empty."""
+    """The minor versions of Kubernetes that a project declares to support. An end that it does not name is empty."""
 
     source: str
     oldest: str = ""
@@ -36,7 +36,7 @@ class KubernetesRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What was read of one version of a chart; see the head of the file."""
+    """The record about one version of a chart. The head of the file explains the fields."""
 
     of: str
     checked: str
@@ -45,13 +45,13 @@ class Record:
     kubernetes: KubernetesRange | None = None
 
     def is_of(self, version: str) -> bool:
-        """Tell whether that is the version that was read about."""
+        """Tell whether the record is about this version."""
         return same_chart_version(self.of, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRecord:
-    """What was read of an image's tags, or digests."""
+    """The record about an image's tags, or digests."""
 
     of: tuple[str, ...]
     checked: str
@@ -70,7 +70,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """The whole file: records by component, by image, by component and path of its values; and pairs."""
+    """The whole file: records by component, by image, by component and path of its values, and pairs."""
 
     components: dict[str, Record] = field(default_factory=dict)
     images: dict[str, ImageRecord] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Versions:
 
 
 class Support(StrEnum):
-    """What is known of a chart on a version of Kubernetes."""
+    """Whether a chart supports a version of Kubernetes."""
 
     MET = "met"
     NOT_MET = "not met"
@@ -87,10 +87,10 @@ class Support(StrEnum):
 
 
 def recorded_versions(recipe_data: Sequence[str | Path] = ()) -> Versions:
-    """Return what was read, with what private directories say of components and pairs of their own over it.
+    """Return the records. Those of private directories replace or extend ours.
 
     Raises:
-        InputError: a file is not what it should be.
+        InputError: a file does not have the expected form.
     """
     found = [_read(root / FILE) for root in recipe_roots(recipe_data) if (root / FILE).is_file()]
     return Versions(
@@ -121,15 +121,15 @@ def _read(path: Path) -> Versions:
 
 
 def supported_on(record: Record | None, version: str, kubernetes: str) -> tuple[Support, str]:
-    """Return whether that version of a chart is for a version of Kubernetes, as its project says, and why.
+    """Return whether the project of a chart supports it on a version of Kubernetes, and why.
 
     Args:
-        record: what was read of the component.
-        version: that is pinned, or installed.
-        kubernetes: of the API server.
+        record: the record about the component.
+        version: its pinned or installed version.
+        kubernetes: version of the API server.
 
     Raises:
-        InputError: the version of Kubernetes is none.
+        InputError: the version of Kubernetes is invalid.
     """
     server = parse_version(kubernetes)
     if record is None or not record.is_of(version):
@@ -145,12 +145,12 @@ def supported_on(record: Record | None, version: str, kubernetes: str) -> tuple[
 
 
 def kubernetes_lines(pins: Mapping[str, str], kubernetes: str, recorded: Versions) -> list[str]:
-    """Return a line for the components whose projects do not support a version of Kubernetes; none where all do.
+    """Return a line about the components whose projects do not support a version of Kubernetes. None if all do.
 
     Args:
         pins: version by component.
-        kubernetes: of the API server.
-        recorded: what was read.
+        kubernetes: version of the API server.
+        recorded: the records.
     """
     try:
         found = {name: supported_on(recorded.components.get(name), pinned, kubernetes) for name, pinned in pins.items()}
@@ -161,7 +161,7 @@ def kubernetes_lines(pins: Mapping[str, str], kubernetes: str, recorded: Version
 
 
 def apart(pair: Pair, pins: Mapping[str, str], recorded: Versions) -> str:
-    """Return how pins that belong together differ, empty if they do not; those that are not there do not count."""
+    """Return how pins that belong together differ. Empty if they do not. Missing pins do not count."""
     there = {name: pins[name] for name in pair.pins if name in pins}
     if pair.same:
         first = next(iter(there.values()), "")

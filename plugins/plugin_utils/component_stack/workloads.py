@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the workloads of a release and their pods say about its readiness. Pure."""
+"""Judges from the workloads of a release and their pods whether it is ready. Pure."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ..clients.kube.objects import condition, is_true
 from ..runtime.clock import moment_of
 from .manifest import COMPONENT_ANNOTATION
 
-# Whether what is ready stays so: how long pods have been ready, and how often they lost it while somebody looked. A
-# container that ends again and again is ready in between, and a pod whose probe comes and goes is ready at every
-# other look. Both show in the time of the condition Ready (Kubernetes API, PodCondition.lastTransitionTime): a
-# container that ends takes the readiness of its pod with it, whether anybody looks at that moment or not.
+# Whether ready pods stay ready: for how long they have been, and how often they lost it under observation. A container
+# that ends again and again is ready in between, and a pod with a flapping probe is ready at every other observation.
+# Both show in the time of the condition Ready (Kubernetes API, PodCondition.lastTransitionTime): a container that ends
+# takes the readiness of its pod with it, also between two observations.
 
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class ReadinessWatch:
-    """Follows pods over several looks."""
+    """Follows pods over several observations."""
 
     _since: dict[str, str] = field(default_factory=dict)
     _losses: dict[str, int] = field(default_factory=dict)
 
     def losses(self, pod: Json) -> int:
-        """Return how often a pod lost its readiness since it was first looked at, this look included."""
+        """Return how often a pod lost its readiness since its first observation, this one included."""
         uid = str(pod["metadata"].get("uid") or pod["metadata"]["name"])
         before, now = self._since.get(uid, ""), _ready_since(pod)
         self._since[uid] = now
@@ -41,7 +41,7 @@ class ReadinessWatch:
         return self._losses.get(uid, 0)
 
     def by_node(self, pods: Iterable[Json]) -> dict[str, int]:
-        """Return, by node, how often the worst of its pods lost its readiness; nodes without a loss are not named."""
+        """Return by node how often the worst of its pods lost its readiness. Nodes without a loss are left out."""
         found: dict[str, int] = {}
         for pod in pods:
             node, lost = str((pod.get("spec") or {}).get("nodeName") or ""), self.losses(pod)
@@ -51,25 +51,27 @@ class ReadinessWatch:
 
 
 def ready_for_s(pods: Iterable[Json], now: datetime) -> float | None:
-    """Return for how many seconds all pods have been ready, 0 where one is not or does not say since when; None
-    where there is no pod."""
+    """Return the seconds for which all pods have been ready.
+
+    It is 0 if one is not ready or has no time, and None without pods.
+    """
     ages = [age_s(_ready_since(pod), now) for pod in pods]
     return round(min(ages), 1) if ages else None
 
 
 def unsteady_nodes(nodes: Iterable[Json], now: datetime, wanted_s: float) -> frozenset[str]:
-    """Return the names of the nodes that have not been Ready for that long: what runs there comes or goes."""
+    """Return the names of the nodes that have been Ready for less than this time: their pods come or go."""
     return frozenset(str(node["metadata"]["name"]) for node in nodes if age_s(_ready_since(node), now) < wanted_s)
 
 
 def _ready_since(obj: Json) -> str:
-    """Return since when a pod or a node is Ready; empty if it is not."""
+    """Return since when a pod or a node is Ready. Empty if it is not."""
     ready = condition(obj, "Ready")
     return str(ready.get("lastTransitionTime") or "") if ready.get("status") == "True" else ""
 
 
 def age_s(since: str, now: datetime) -> float:
-    """Return how many seconds ago a time of Kubernetes was, 0 for one that is none."""
+    """Return how many seconds ago a time of Kubernetes was. 0 if it is invalid."""
     try:
         begun = moment_of(since)
     except ValueError:
@@ -82,7 +84,7 @@ RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
 _PULL = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 _CRASHES = 2
-# What controllers put before the API server's own words.
+# Prefixes that controllers put before the message of the API server.
 _WHO = re.compile(
     r"^(?:\(combined from similar events\): )?(?:Error creating: |create (?:Pod|Claim) \S+ .{0,600}?failed error: )"
 )
@@ -90,16 +92,28 @@ _WHO = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One Deployment, DaemonSet, StatefulSet or Job: how far it is, and what holds it.
+    """One Deployment, DaemonSet, StatefulSet or Job: its progress, and what holds it up.
 
-    `state` is ready, pending or failed; `cause` is a slug when failed; `nodes` names the nodes of its pods that are
-    not ready; `pod` is one of them, and `said` the last lines of its log, where they were read. `killed` names the
-    nodes on which a container was last ended for its memory limit, whether it is ready again or not. `tolerations` are
-    those of a DaemonSet's pods, `misplaced` counts its pods on nodes where it would not be placed now; None where
-    nobody looked.
-    `ready_for_s` is for how long all of its pods have been ready, None where it has none or nobody noted it; `losses`
-    how often, by node, a pod lost its readiness while it was watched. `left_out` names the nodes whose pods of a
-    DaemonSet count nowhere here.
+    Args:
+        kind: its kind.
+        name: its name.
+        namespace: its namespace.
+        release: its release or component, `namespace/name`.
+        app: name of its app label, or its own.
+        desired: wanted number of pods.
+        ready: number of ready pods.
+        state: ready, pending or failed.
+        cause: slug of the cause when failed.
+        reason: why it is not ready.
+        pod: one of its pods that are not ready.
+        nodes: nodes of its pods that are not ready.
+        said: last lines of the log of `pod`, where they were read.
+        killed: nodes on which a container last ended for its memory limit, ready again or not.
+        tolerations: tolerations of a DaemonSet's pods; None if they were not read.
+        misplaced: how many pods of a DaemonSet are on nodes where it would not be placed now; None if not read.
+        ready_for_s: for how many seconds all of its pods have been ready; None without pods or if not recorded.
+        losses: by node, how often a pod lost its readiness while it was observed.
+        left_out: nodes whose pods of a DaemonSet are not counted.
     """
 
     kind: str
@@ -124,7 +138,7 @@ class Workload:
 
 
 def release_of(obj: Mapping[str, Any]) -> str:
-    """Return the `namespace/name` of the release or component that an object belongs to, empty if to none."""
+    """Return the release or component of an object, `namespace/name`. Empty if it belongs to none."""
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     name = annotations.get(RELEASE_ANNOTATION, "")
@@ -133,7 +147,7 @@ def release_of(obj: Mapping[str, Any]) -> str:
 
 
 def workload_title(workload: Workload) -> str:
-    """Return how plans name a workload: `Deployment namespace/name`."""
+    """Return the name of a workload in plans: `Deployment namespace/name`."""
     return f"{workload.kind} {workload.namespace}/{workload.name}"
 
 
@@ -147,7 +161,7 @@ def workload_of(
     unsteady: Collection[str] = (),
     warnings: Callable[[], Iterable[Json]] = tuple,
 ) -> Workload:
-    """Return what is to be said about one workload.
+    """Return the state of one workload.
 
     Args:
         kind: Deployment, DaemonSet, StatefulSet or Job.
@@ -155,9 +169,9 @@ def workload_of(
         pods: the pods of its namespace.
         now: the time, for graces.
         grace_s: how long a pod may fail to pull its image before it counts as failed.
-        watch: what earlier looks saw of the pods.
-        unsteady: nodes that say nothing of a DaemonSet; where it has pods nowhere else, they count.
-        warnings: those of its namespace; asked for where pods are missing.
+        watch: the earlier observations of the pods.
+        unsteady: nodes that do not count for a DaemonSet, unless it has pods nowhere else.
+        warnings: returns the warnings of its namespace; called where pods are missing.
     """
     metadata = obj["metadata"]
     labels = metadata.get("labels") or {}
@@ -167,7 +181,7 @@ def workload_of(
     if kind == "DaemonSet" and unsteady:
         own, left_out, desired, ready = _steady(own, unsteady, desired, ready)
     waiting = [pod for pod in own if not is_true(pod, "Ready")]
-    # A Job is to end, and a pod that is taken away is to stop.
+    # A Job is meant to end, and a deleted pod to stop.
     staying = [pod for pod in own if kind != "Job" and not pod["metadata"].get("deletionTimestamp")]
     troubles = [trouble for pod in waiting if (trouble := pod_trouble(pod, now, grace_s))]
     is_ready = ready >= desired and not failure and is_observed(obj)
@@ -202,9 +216,9 @@ def workload_of(
 def _steady(
     own: list[Json], unsteady: Collection[str], desired: int, ready: int
 ) -> tuple[list[Json], tuple[str, ...], int, int]:
-    """Return the pods of a DaemonSet elsewhere than on those nodes, the nodes left out, and the numbers without them.
+    """Return a DaemonSet's pods outside of these nodes, the nodes left out, and the numbers without them.
 
-    The pods are of another moment than the numbers, so whichever knows fewer ready ones is right.
+    Pods and numbers are of different moments, so the smaller number of ready pods is right.
     """
     kept = [pod for pod in own if _node(pod) not in unsteady]
     if len(kept) == len(own) or not kept:
@@ -232,7 +246,7 @@ def _killed_for_memory(pod: Json) -> bool:
 
 
 def _node(pod: Json) -> str:
-    """Return the node of a pod; one of a DaemonSet that is not placed yet says in its affinity where it will be."""
+    """Return the node of a pod. A pod of a DaemonSet that is not placed yet has it in its affinity."""
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
         return str(spec["nodeName"])
@@ -247,7 +261,7 @@ def _node(pod: Json) -> str:
 
 
 def is_observed(obj: Json) -> bool:
-    """Tell whether what a workload says of itself is of its newest generation."""
+    """Tell whether the status of a workload is that of its newest generation."""
     generation = obj["metadata"].get("generation", 0)
     seen = (obj.get("status") or {}).get("observedGeneration")
     return seen is None or int(seen) >= int(generation)
@@ -267,7 +281,7 @@ def _progress(kind: str, obj: Json) -> tuple[int, int, str]:
         return wanted, int(status.get("succeeded", 0)), "job-failed" if failed else ""
     desired = int(spec.get("replicas", 1) if spec.get("replicas") is not None else 1)
     updated = int(status.get("updatedReplicas", 0))
-    # Pods of an earlier revision that still serve say nothing of this one, and hide that it does not start.
+    # Ready pods of an earlier revision prove nothing about this one, and hide that it does not start.
     older = max(int(status.get("replicas", 0)) - updated, 0)
     return desired, max(min(int(status.get("readyReplicas", 0)) - older, updated), 0), ""
 
@@ -287,14 +301,16 @@ def _still_missing(desired: int, ready: int, waiting: list[Json], failure: str, 
 
 
 def _refused(obj: Json) -> str:
-    """Return why the API server takes no more pods of a Deployment: a quota, Pod Security, a policy, a webhook."""
+    """Return why the API server refuses pods of a Deployment: a quota, Pod Security, a policy, a webhook."""
     found = condition(obj, "ReplicaFailure")
     return _in_short(found.get("message")) if found.get("status") == "True" else ""
 
 
 def _unmade(kind: str, obj: Json, own: Iterable[Json], warnings: Callable[[], Iterable[Json]]) -> str:
-    """Return why the API server took no pod of a workload that has no condition for it, unless one was made since:
-    the controllers of DaemonSets, StatefulSets and Jobs say it in events (sources: recipes/pod_refusals.yaml)."""
+    """Return why the API server refused pods of a workload without a condition for that. Empty if one was made since.
+
+    The controllers of DaemonSets, StatefulSets and Jobs report it in events (sources: recipes/pod_refusals.yaml).
+    """
     if kind == "Deployment":
         return ""
     since = max(to_the_second(made["metadata"].get("creationTimestamp")) for made in (obj, *own))
@@ -331,7 +347,7 @@ def _own_pods(obj: Json, pods: Iterable[Json]) -> list[Json]:
 
 
 def pod_trouble(pod: Json, now: datetime, grace_s: float) -> tuple[str, str, str] | None:
-    """Return (cause, reason, pod) of a pod that will not get ready by waiting, None for any other."""
+    """Return (cause, reason, pod) of a pod that will not become ready by waiting. None for others."""
     status = pod.get("status") or {}
     name = pod["metadata"]["name"]
     old = _age(pod, now) >= timedelta(seconds=grace_s)
