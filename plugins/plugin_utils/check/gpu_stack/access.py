@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What containers with GPUs and containers without them saw on every node, as values.
+"""What containers with and without GPUs observed on every node, as values.
 
-A container without GPUs sees none of their device files. The container runtime of NVIDIA also listens to the variable
-NVIDIA_VISIBLE_DEVICES, which anybody may set, unless it is told not to (accept-nvidia-visible-devices-envvar-when-
-unprivileged of its config.toml; "Read list of GPU devices from volume mounts instead of NVIDIA_VISIBLE_DEVICES" of
-NVIDIA/nvidia-container-toolkit).
+A container without GPUs must not see any of their device files. NVIDIA's container runtime also evaluates the variable
+NVIDIA_VISIBLE_DEVICES, which any user may set, unless it is configured not to
+(accept-nvidia-visible-devices-envvar-when-unprivileged of its config.toml; "Read list of GPU devices from volume mounts
+instead of NVIDIA_VISIBLE_DEVICES" of NVIDIA/nvidia-container-toolkit).
 """
 
 from __future__ import annotations
@@ -41,7 +41,14 @@ _WHOLE = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNOREC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """What a container without GPUs found: `done` if it came to the end of looking, else `reason` says why not."""
+    """What a container without GPUs found.
+
+    Attributes:
+        done: it completed the search.
+        devices: device files of GPUs that it found.
+        reason: why it did not complete.
+        no_image: its image could not be pulled.
+    """
 
     done: bool = False
     devices: tuple[str, ...] = ()
@@ -51,11 +58,20 @@ class Looked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAccess:
-    """One node: `closed` says why no pod was placed there; `total` and `free` GPUs, of which a container got `asked`
-    of `resource`, empty for a claim. `owner`, `plain` and `asking` are None where there was no such container.
+    """One node.
 
-    `unplaced` is what the scheduler said of a pod that it did not place; `refused` why the kubelet did not take the one
-    with GPUs; of the one without its containers say so.
+    Attributes:
+        node: its name.
+        closed: why no pod was placed there; empty: pods were.
+        total: its GPUs.
+        free: its free GPUs.
+        resource: what the container with GPUs requested; empty: a claim.
+        asked: how many of them.
+        owner: what the container with GPUs observed; None: there was none.
+        plain: what the container without GPUs found; None: there was none.
+        asking: the same for the one that only sets NVIDIA_VISIBLE_DEVICES.
+        unplaced: the scheduler's message about a pod that it did not place.
+        refused: why the kubelet refused the pod with GPUs. For the other pod, its containers report it.
     """
 
     node: str
@@ -73,10 +89,10 @@ class NodeAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class AccessResult:
-    """What was seen. `problem` is a slug when no test was possible, with `reason` and `hint`.
+    """The whole observation. `problem` is the slug of why no test was possible, with `reason` and `hint`.
 
-    `host_path_refused` is what the API server said to a pod that mounts a device file of its host, empty if it would
-    have taken it, None if that is not known: `reason` says why.
+    `host_path_refused` is the API server's message to a pod that mounts a device file of its host. Empty: it would have
+    accepted the pod. None: not known, `reason` is why.
     """
 
     problem: str = ""
@@ -89,7 +105,7 @@ class AccessResult:
     schema_version: int = 1
 
     def on(self, node: str) -> NodeAccess | None:
-        """Return what was seen on a node, None if it was not looked at."""
+        """Return what was observed on a node. None: it was not tested."""
         return self._by_name.get(node)
 
     @cached_property
@@ -98,9 +114,9 @@ class AccessResult:
 
 
 def seen_of_its_own(node: NodeAccess) -> int:
-    """Return how many of what it asked for a container with GPUs saw: GPUs, or slices of one where it got these.
+    """Return how many of the requested GPUs, or MIG slices, the container with GPUs saw.
 
-    Of a GPU in MIG mode `nvidia-smi -L` prints a line for the GPU, and one for each of its devices that are there
+    For a GPU in MIG mode `nvidia-smi -L` prints a line for the GPU, and one for each of its devices that are there
     (NVIDIA, MIG User Guide: device names).
     """
     if node.owner is None:
@@ -111,12 +127,12 @@ def seen_of_its_own(node: NodeAccess) -> int:
 
 
 def are_whole(uuids: Iterable[str]) -> bool:
-    """Tell whether these are all UUIDs of GPUs, none of them cut."""
+    """Return whether all of these are complete UUIDs of GPUs."""
     return all(_WHOLE.fullmatch(uuid) for uuid in uuids)
 
 
 def owner_seen(pod: Json, printed: str, warning: str, unread: str) -> ContainerSeen:
-    """Return what a container with GPUs saw, from its pod, its log and the last warning about it. Pure."""
+    """Return what a container with GPUs observed, from its pod, its log and the last warning event about it. Pure."""
     seen = container_seen(pod, printed, warning)
     return ContainerSeen(
         exit_code=seen.exit_code, reason=seen.reason, no_image=seen.no_image, uuids=seen.uuids, printed=seen.printed,
@@ -141,15 +157,20 @@ def looked(pod: Json, container: str, printed: str, unread: str) -> Looked:
 
 
 def is_for_want_of_others(refused: str) -> bool:
-    """Tell whether a kubelet refused a pod for want of something that is no GPU: its word is OutOf and the resource
-    (kubernetes/kubernetes, pkg/kubelet/lifecycle/predicate.go)."""
+    """Return whether a kubelet refused a pod for lack of something other than a GPU.
+
+    Its reason is OutOf and the resource (kubernetes/kubernetes, pkg/kubelet/lifecycle/predicate.go).
+    """
     word = refused.partition(":")[0]
     return word.startswith(_OUT_OF) and not is_gpu(word.removeprefix(_OUT_OF))
 
 
 def refused_by_kubelet(pod: Json) -> str:
-    """Return why a kubelet did not take a pod that the scheduler gave it, empty if it did (its status says Failed
-    without any container, as with UnexpectedAdmissionError of a device plugin) or if somebody else ended the pod."""
+    """Return why a kubelet refused a pod that the scheduler assigned to it.
+
+    The status of such a pod is Failed without any container, as with UnexpectedAdmissionError of a device plugin.
+    Empty: it was not refused, or something else ended the pod.
+    """
     status = pod.get("status") or {}
     if status.get("phase") != "Failed" or status.get("containerStatuses") or disruption_of(pod) is not None:
         return ""

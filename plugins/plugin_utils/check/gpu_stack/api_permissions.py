@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: we may do what the gate needs (SelfSubjectAccessReview, before anything is tried)."""
+"""Check: the credentials allow what the gate does (SelfSubjectAccessReview, before anything is tried)."""
 
 from __future__ import annotations
 

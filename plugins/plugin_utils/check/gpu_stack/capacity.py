@@ -18,8 +18,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """Room for equal pods: on these nodes, `count` pods of `gpus` of `resource` each can run at once, and no more;
-    `by_dra`: they get whole GPUs by claims."""
+    """Room for equal pods: on these nodes, exactly `count` pods with `gpus` of `resource` each can run at once.
+
+    `by_dra`: they get whole GPUs by claims.
+    """
 
     nodes: tuple[str, ...]
     count: int
@@ -36,15 +38,15 @@ class Slots:
 def slots_of(
     capacities: Iterable[NodeCapacity], most_nodes: int, gpus: Mapping[str, int] | None = None
 ) -> Slots | None:
-    """Return the node for the gang test: whole free nodes if there are two, else GPUs of the freest node; where all
-    give their GPUs out in parts, single parts of the node that has the fewest.
+    """Return the nodes for the gang test.
 
-    None if there is not even room for two pods: then nothing can be said about gangs.
+    These are whole free nodes if there are two; else the node with the most free GPUs; else, if all nodes split their
+    GPUs, the node with the fewest parts. None: there is no room for even two pods, so gangs cannot be tested.
 
     Args:
         capacities: the nodes in scope.
         most_nodes: most nodes that the test uses.
-        gpus: by node how many GPUs it has; one that offers more gives them out in parts.
+        gpus: GPUs of each node. A node that offers more than that splits them.
     """
     capacities = list(capacities)
     has = {node.name: (gpus or {}).get(node.name, node.total) for node in capacities}
@@ -65,12 +67,12 @@ def room_left(
     namespace: str,
     tolerations: tuple[Toleration, ...] | None = None,
 ) -> int:
-    """Return for how many pods of the test there is room on its nodes now, with those that have their place already.
+    """Return for how many pods of the test its nodes have room now, including those already placed.
 
     Args:
         slots: where the test places its pods.
         objects: all nodes, pods, claims and slices, as `read_gpu_objects` returns them.
-        namespace: the test's own.
+        namespace: the namespace of the test.
         tolerations: what its pods tolerate.
     """
     nodes, pods, claims, slices = objects
@@ -83,25 +85,32 @@ def room_left(
 
 
 def _where_it_will_be(pod: Json) -> Json:
-    """Return a pod with the node that it gets: for one that is nominated, pods of a lower priority are on their way
-    out (kubernetes.io, "Pod Priority and Preemption": user exposed information)."""
+    """Return a pod with the node that it will get.
+
+    If it is nominated to a node, pods of lower priority are being evicted from there (kubernetes.io, "Pod Priority and
+    Preemption": user exposed information).
+    """
     spec, nominated = pod.get("spec") or {}, (pod.get("status") or {}).get("nominatedNodeName")
     return pod if spec.get("nodeName") or not nominated else {**pod, "spec": {**spec, "nodeName": nominated}}
 
 
 def one_alone(slots: Slots, bound: Mapping[str, int]) -> bool:
-    """Whether one gang is placed as a whole and the other not at all, which nobody's room brings about."""
+    """Return whether one gang is placed as a whole and the other not at all.
+
+    A change of free room cannot cause that.
+    """
     return sorted(bound.values()) == [0, slots.gang]
 
 
 def moved(slots: Slots, room: int, bound: Mapping[str, int]) -> dict[str, Any]:
-    """Return problem, reason and hint of a result that others brought about, who took room or made some meanwhile;
-    else nothing. Pure.
+    """Return problem, reason and hint if other workloads changed the free room during the test.
+
+    Empty: they did not affect it. Pure.
 
     Args:
         slots: the room when the test began.
         room: the room when it ended (`room_left`).
-        bound: pods with a place, by gang.
+        bound: placed pods by gang.
     """
     both = min(bound.values(), default=0) >= slots.gang
     if one_alone(slots, bound) or ((room <= slots.count) if both else (room >= slots.count)):
@@ -128,7 +137,10 @@ def _whole_slots(nodes: list[NodeCapacity], most_nodes: int) -> Slots | None:
 
 
 def _part_slots(parts: Iterable[tuple[NodeCapacity, str, int]]) -> Slots | None:
-    """Return room for pods of one part each: two parts may lie on one GPU, so a plugin may refuse to give a pod two."""
+    """Return room for pods of one part each.
+
+    Two parts may be of one GPU, so a plugin may refuse to give both to a pod.
+    """
     fitting = [
         Slots(nodes=(node.name,), count=free, gpus=1, resource=resource)
         for node, resource, free in parts

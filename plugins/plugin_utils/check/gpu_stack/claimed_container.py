@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What the container of a pod with a claim sees: nvidia-smi in it lists the GPUs that the driver handed over.
 
-An allocation is the scheduler's word alone; the node still has to prepare the devices and hand them to the container.
+An allocation is only the scheduler's decision. The node must still prepare the devices and hand them to the container.
 """
 
 from __future__ import annotations
@@ -20,21 +20,28 @@ from ...workload.namespace import TemporaryNamespace
 from ...workload.pods import log_of_pod, warnings_in
 
 Json = dict[str, Any]
-# The driver's files, nvidia-smi among them, come into the container with its devices. It must not end: a claim whose
-# pod ended is taken back at once.
+# The driver's files, nvidia-smi among them, come into the container with its devices. It must not end: the claim of a
+# pod that ended is released at once.
 SHOW_GPUS = ("sh", "-c", "nvidia-smi -L && exec sleep infinity")
 _UUID = re.compile(r"UUID: (GPU-[0-9a-fA-F-]+)\)")
-# A kubelet's words for a container whose end nobody saw, with an exit code that it makes up (kubernetes/kubernetes,
-# pkg/kubelet/kubelet_pods.go; containerd says Unknown and 255 of what ran before the node restarted).
+# Reasons of a kubelet for a container whose end it did not observe, with an exit code that it makes up
+# (kubernetes/kubernetes, pkg/kubelet/kubelet_pods.go; containerd reports Unknown and 255 for what ran before the node
+# restarted).
 _UNSEEN_ENDS = ("ContainerStatusUnknown", "Unknown")
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSeen:
-    """How the container ended: its exit code, None if it never did, and why; the UUIDs that it listed.
+    """How the container ended, and the UUIDs that it listed.
 
-    `no_image`: its image could not be pulled, so it says nothing about GPUs; `unread`: why its log could not be read.
+    Attributes:
+        exit_code: None: it did not end.
+        reason: why it ended or does not run.
+        no_image: its image could not be pulled, so it proves nothing about GPUs.
+        uuids: GPUs that nvidia-smi listed.
+        printed: the end of its log.
+        unread: why its log could not be read.
     """
 
     exit_code: int | None = None
@@ -46,7 +53,7 @@ class ContainerSeen:
 
 
 def look_into(namespace: TemporaryNamespace, deadline: Deadline, progress: Progress) -> ContainerSeen:
-    """Wait until the container of the namespace's only pod listed its GPUs or ended, and return what it printed."""
+    """Wait until the container of the namespace's only pod has listed its GPUs or ended, and return what it printed."""
     while True:
         pod = next(iter(namespace.pods()), {})
         printed, unread = _printed(namespace, pod)
@@ -61,22 +68,22 @@ def look_into(namespace: TemporaryNamespace, deadline: Deadline, progress: Progr
 
 
 def _printed(namespace: TemporaryNamespace, pod: Json) -> tuple[str, str]:
-    """Return the log of a pod that runs or ran, or why it cannot be read."""
+    """Return the log of a pod that runs or ran, and why it cannot be read. One of both is empty."""
     if (pod.get("status") or {}).get("phase") not in ("Running", "Succeeded", "Failed"):
         return "", ""
     return log_of_pod(namespace, pod)
 
 
 def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:
-    """Return what a pod's container saw, from the pod, its log and the last warning about it. Pure."""
+    """Return what a pod's container observed, from the pod, its log and the last warning event about it. Pure."""
     status: Json = next(iter((pod.get("status") or {}).get("containerStatuses") or []), {})
     ended = (status.get("state") or {}).get("terminated") or {}
     uuids = tuple(sorted(set(_UUID.findall(printed))))
     by_others = _ended_by_others(pod, ended)
     if by_others:
-        # How it ended then says nothing about GPUs.
+        # How it ended then proves nothing about GPUs.
         return ContainerSeen(reason=by_others[:400], uuids=uuids, printed=printed.strip()[-600:])
-    # It lists them and stays, so that the claim does.
+    # The container lists them and keeps running, so that the claim remains.
     code = ended.get("exitCode", 0 if uuids else None)
     said = ": ".join(str(ended[key]) for key in ("reason", "message") if ended.get(key))
     return ContainerSeen(
@@ -89,7 +96,7 @@ def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:
 
 
 def _ended_by_others(pod: Json, ended: Json) -> str:
-    """Return who or what ended a container that would have gone on, empty if nobody did."""
+    """Return what ended a container that would have gone on. Empty: nothing did."""
     disruption = disruption_of(pod)
     if disruption is not None:
         return disruption.reason
@@ -101,7 +108,7 @@ def _ended_by_others(pod: Json, ended: Json) -> str:
 
 
 def why_not_running(pod: Json) -> str:
-    """Return what the status of a pod says about a container that does not run, empty if nothing."""
+    """Return the waiting reason of a container that does not run. Empty: there is none."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:
         waiting = (status.get("state") or {}).get("waiting") or {}
         if waiting.get("reason"):

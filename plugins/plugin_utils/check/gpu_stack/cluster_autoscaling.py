@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: a pending pod with GPUs gets a node, and the node goes when nobody needs it."""
+"""Check: a pending pod with GPUs gets a new node, and the node is removed when it is no longer needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOK = "kubectl get nodepools,nodeclaims; kubectl -n kube-system get cm cluster
 
 
 def judge(seen: NodeScaling, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The first thing on the way that does not hold is the cause."""
+    """Return one outcome. Its cause is the first stage that fails."""
     answer = Answer.about_cluster(SPEC, context)
     if seen.problem:
         return (answer.unknown(seen.problem, f"not tried: {seen.reason}", "run the gate again"),)
@@ -39,7 +39,7 @@ def judge(seen: NodeScaling, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _added(seen: NodeScaling, answer: Answer) -> Outcome | None:
-    """Return why there is no node with a running pod, None if there is."""
+    """Return why there is no new node with the running pod. None: there is one."""
     facts, themselves = _facts(seen), "; ".join(seen.answers)
     if seen.node and seen.gpus < seen.asked:
         text = f"node {seen.node} was added and has {seen.gpus} GPUs, where {seen.asked} were asked for"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One host as the checks of gate gpu_stack see it: as a node of the cluster."""
+"""One host for the checks of gate gpu_stack: as a node of the cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .roots import blocked_by_permissions
 
 @dataclass(frozen=True, slots=True)
 class ClusterHost(host_context.HostContext[ClusterState]):
-    """One host and its node in the cluster, None if the cluster has no node of that name."""
+    """One host and its node. None: the cluster has no node of that name."""
 
     @property
     def node(self) -> NodeState | None:
@@ -34,7 +34,10 @@ def per_host(
     *,
     needs_sku: bool = True,
 ) -> tuple[Outcome, ...]:
-    """Return the outcomes of every host in scope (see kit.host_context.per_host), what holds all hosts told once."""
+    """Return the outcomes of every host in scope (see kit.host_context.per_host).
+
+    What affects all hosts is reported once.
+    """
     outcomes = host_context.per_host(
         ClusterHost, spec, seen, context, judge_host, before=_not_looked_at, needs_sku=needs_sku
     )

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the operators report their policies ready, and what they run on the nodes is ready."""
+"""Check: the operators report their policies as ready, and what they run on the nodes is ready."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _NODES_NAMED = 16
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Of operands that wait for each other only the ones at the root are reported."""
+    """Return the outcomes. If operands wait for each other, only those at the root are reported."""
     answer = Answer.about_cluster(SPEC, context)
     hidden = blocked_by_permissions(answer, seen)
     if hidden:
@@ -126,7 +126,10 @@ def _not_ready(
 
 
 def _log_of(cluster: ClusterState, operators: tuple[str, ...]) -> str:
-    """Return the command that shows the operator's log; subcharts of its release are named after it, and are longer."""
+    """Return the command that shows the operator's log.
+
+    Subcharts of its release have longer names that begin with the release's, so the shortest name is the operator.
+    """
     components = [component for name in operators if (component := cluster.component(name))]
     found = [workload for component in components for workload in cluster.workloads_for(component)]
     deployed = [workload for workload in found if workload.kind == "Deployment" and "operator" in workload.name]
@@ -150,7 +153,7 @@ def _operand(answer: Answer, cluster: ClusterState, context: JudgeContext, opera
         f"kubectl logs {pod} -n {workload.namespace} --all-containers; kubectl describe pod {workload.pod}".rstrip(),
     )
     if not workload.desired and not workload.pod:
-        # NFD whose own pods a taint keeps away labels no node, so that no operand is wanted anywhere.
+        # If a taint keeps NFD's own pods away, it labels no node, and no operand is wanted anywhere.
         hint = (
             f"no node has the labels of its nodeSelector: kubectl describe daemonset {workload.name} -n "
             f"{workload.namespace}; kubectl get nodes -L nvidia.com/gpu.present; look at the pods of NFD and at taints"
@@ -171,7 +174,10 @@ def _operand(answer: Answer, cluster: ClusterState, context: JudgeContext, opera
 
 
 def _killed(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Answer for operands that are ready again after the kernel ended them for their memory limit: not for long."""
+    """Return an outcome for each operand that is ready again after it was killed for its memory limit.
+
+    It will recur.
+    """
     host_of = {host.node_name: host.name for host in context.site.hosts}
     bad = bad_nodes(cluster, context)
     found = []
@@ -191,7 +197,7 @@ def _killed(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tup
 
 
 def _unsteady(answer: Answer, cluster: ClusterState, context: JudgeContext) -> Outcome | None:
-    """Answer for operands that are ready and do not stay so."""
+    """Return the outcome for operands that are ready but do not stay so. None: all do."""
     operands, bad = [operand.workload for operand in cluster.operands or ()], bad_nodes(cluster, context)
     flapping = flaps(operands, context, bad)
     if flapping is None:
@@ -210,7 +216,7 @@ def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeConte
     operators = operator_components(NETWORK_OPERATOR, context)
     if not operators:
         return ()
-    # A site without secondary networks has none, and a recipe for RDMA makes one.
+    # A site without secondary networks has no policy; a recipe for RDMA creates one.
     stated = stated_policies(context)
     policies = [p for p in cluster.nic_cluster_policies or () if not p.is_ignored or p.name in stated]
     lacking = missing_policies(cluster, context)
@@ -233,7 +239,7 @@ def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeConte
 def _where(
     broken: Iterable[OperandState], bad: frozenset[str], context: JudgeContext
 ) -> tuple[str, tuple[Subject, ...]]:
-    """Return which operands do not work where, and the hosts."""
+    """Return which operands fail on which nodes as text, and these hosts."""
     host_of = {host.node_name: host.name for host in context.site.hosts}
     texts, nodes = [], dict[str, None]()
     for operand in broken:
@@ -245,7 +251,7 @@ def _where(
 
 
 def stated_policies(context: JudgeContext) -> list[str]:
-    """Return the NicClusterPolicies among the recipe's manifests; what cannot be read there was not installed."""
+    """Return the NicClusterPolicies among the recipe's manifests. A manifest that cannot be read was not installed."""
     entries = (context.recipe or {}).get("componentRefs") or ()
     manifests = (manifest for entry in entries for manifest in manifests_of(entry, "", []))
     return [str(m.body["metadata"]["name"]) for m in manifests if m.body["kind"] == NIC_CLUSTER_POLICIES.kind]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the gate saw of the cluster, as one typed value that all of its judges share."""
+"""What the gate observed in the cluster, as one typed value that all of its judges share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,21 @@ from ...workload.capacity import is_gpu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """A node: `ready` is the condition's word (`True`, `False`, `Unknown`, empty if it has none). `allocatable` is what
-    device plugins of all vendors offer; `capacity` that of the GPUs' vendor, and counts devices that their plugin
-    calls unhealthy as well; `taints` are `key=value:effect`."""
+    """A node.
+
+    Attributes:
+        name: its name.
+        ready: status of its condition Ready (`True`, `False`, `Unknown`); empty: it has none.
+        reason: reason and message of that condition.
+        unschedulable: it is cordoned.
+        pressures: its conditions of pressure that are true.
+        allocatable: what device plugins of all vendors offer.
+        capacity: the same for the GPU vendor, including devices that the plugin marks unhealthy.
+        taints: as `key=value:effect`.
+        labels: the labels that the gate judges by.
+        os_image: its operating system.
+        kernel: its kernel.
+    """
 
     name: str
     ready: str
@@ -35,19 +47,30 @@ class NodeState:
 
     @property
     def gpus(self) -> dict[str, int]:
-        """What the node offers of its GPUs, in whatever form."""
+        """The GPU resources that the node offers, whole or in parts."""
         return {name: number for name, number in self.allocatable.items() if number and is_gpu(name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
-    """A component of the recipe as installed: its release (`namespace/name`, empty: none) with status and version.
+    """A component of the recipe as installed.
 
-    `promised` are the workloads that its manifest contains, None where that was not read; `unread` says why.
-    `owner` names who installed what is used in the component's place, empty where the component is ours or nobody was
-    asked; `used` are then its controllers (`Deployment namespace/name`).
-    `by_hand` are values and fields of its objects that somebody changed by hand and that this run does not change back.
-    `installing` is what the installer said about it (`waiting`, `failed`, `refused`, ...), with its reason and hint.
+    Attributes:
+        name: its name.
+        release: `namespace/name`; empty: none.
+        status: status of the release.
+        version: version of its chart.
+        ours: this collection installed it.
+        owner: who installed what is used in the component's place; empty: it is managed by this collection, or not
+            known.
+        used: controllers that are used then (`Deployment namespace/name`).
+        promised: the workloads in its manifest; None: that was not read.
+        unread: why not.
+        by_hand: values and fields of its objects that were changed by hand and that this run does not revert.
+        installing: state that the installer reported (`waiting`, `failed`, `refused`, ...).
+        installing_cause: slug, if it failed.
+        installing_reason: its reason.
+        installing_hint: its hint.
     """
 
     name: str
@@ -68,7 +91,7 @@ class ComponentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyState:
-    """A ClusterPolicy or NicClusterPolicy: its state, and its own words about what is wrong."""
+    """A ClusterPolicy or NicClusterPolicy: its state, and its own messages about what is wrong."""
 
     name: str
     state: str
@@ -76,14 +99,14 @@ class PolicyState:
 
     @property
     def is_ignored(self) -> bool:
-        """Its operator takes no notice of it: `ignored` of recipes/gpu_stack.yaml."""
+        """Whether its operator ignores it: `ignored` of recipes/gpu_stack.yaml."""
         conditions = (entry for entries in stack_facts().ready_when.values() for entry in entries)
         return any(self.state == entry.ignored for entry in conditions if entry.ignored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperandState:
-    """What the GPU operator runs on the nodes: `title` is the word that people use, in the order of dependence."""
+    """What the GPU operator runs on the nodes, in order of dependency. `title` is its common name."""
 
     title: str
     workload: Workload
@@ -104,9 +127,11 @@ class SliceState:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
-    """Everything. Fields are None where the server does not serve the kind, or was not asked for lack of permission.
+    """The whole observation.
 
-    `permissions_asked` counts the permissions that were asked for, 0 where an earlier release did not count.
+    A field is None if the server does not serve the kind, or a missing permission stopped the gate.
+
+    `permissions_asked` is the number of permissions that were checked. 0: saved by a release that did not count them.
     """
 
     version: str
@@ -124,11 +149,11 @@ class ClusterState:
 
     @property
     def denied(self) -> tuple[AskedPermission, ...]:
-        """The permissions that the server refuses."""
+        """The permissions that the server denies."""
         return tuple(permission for permission in self.permissions if not permission.allowed)
 
     def node(self, name: str) -> NodeState | None:
-        """Return the node of that name, None if the cluster has none."""
+        """Return the node of that name. None: the cluster has none."""
         return self._by_name.get(name)
 
     def slices_on(self, node: str) -> tuple[SliceState, ...]:
@@ -147,11 +172,11 @@ class ClusterState:
         return found
 
     def component(self, name: str) -> ComponentState | None:
-        """Return the component of that name, None if it was not looked at."""
+        """Return the component of that name. None: it was not observed."""
         return next((component for component in self.components or () if component.name == name), None)
 
     def workloads_for(self, component: ComponentState) -> tuple[Workload, ...]:
-        """Return the workloads of a component: of its release, and the controllers that are used in its place."""
+        """Return the workloads of a component: those of its release, and the controllers that are used in its place."""
         return tuple(
             workload
             for workload in self.workloads or ()

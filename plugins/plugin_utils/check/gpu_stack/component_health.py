@@ -67,7 +67,7 @@ _BY_HAND = (
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Components of the recipe in the order of their installation."""
+    """Return one outcome for each component of the recipe, in order of installation."""
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     return tuple(_one(seen, context, name) for name in names)
 
@@ -104,20 +104,20 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
     if not component.release and not component.owner and cause != "component-foreign":
         root = _sick_dependency(cluster, context, name)
         if component.installing == "waiting":
-            # The installer waits for workloads, or for the operator's policy where every component is healthy.
+            # The installer waits for workloads, or for the operator's policy if every component is healthy.
             owner = SPEC.id if root else "cluster-policy-ready"
             return answer.blocked(by=owner, because=f"{name} is not installed: {component.installing_reason}")
         if root:
             text = f"{name} is not installed: it depends on {root}, which is not healthy"
             return answer.blocked(by=SPEC.id, because=text)
     if cause == NOT_ANSWERED:
-        # Tried and not known: what the server would have said of it is in nobody's hands.
+        # Tried without a known result: how the server would have responded is not under the site's control.
         return answer.unknown(cause, f"{name} was not installed: {text}", hint, **_facts(cluster, component, context))
     return answer.failed(cause, text, hint, **_facts(cluster, component, context))
 
 
 def _unread(answer: Answer, component: ComponentState) -> Outcome:
-    """Answer for a release of which nobody knows what it must run."""
+    """Return the outcome for a release whose required workloads are not known."""
     if component.unread:
         hint = f"helm get manifest {component.name} -n {component.release.partition('/')[0]}; then run the gate again"
         return answer.unknown("manifest-unread", f"what the release must run is not known: {component.unread}", hint)
@@ -126,9 +126,9 @@ def _unread(answer: Answer, component: ComponentState) -> Outcome:
 
 
 def _not_rendered(cluster: ClusterState, component: ComponentState, context: JudgeContext) -> str:
-    """Return which workload the site's registry entry names and the release has not, empty if there is none.
+    """Return which workload of the site's registry entry the release lacks. Empty: none.
 
-    Of what somebody else installed the entry says nothing.
+    The entry does not apply to what others installed.
     """
     stated = (recipe_component(component.name, context) or {}).get("workloads") or ()
     if component.owner or not isinstance(stated, list | tuple):
@@ -149,7 +149,7 @@ def _runs_something(cluster: ClusterState, component: ComponentState) -> bool:
 
 
 def _sick_dependency(cluster: ClusterState, context: JudgeContext, name: str) -> str:
-    """Return the component at the root of what this one waits for, empty if all that it needs is healthy."""
+    """Return the unhealthy component at the root of what this one waits for. Empty: all that it needs is healthy."""
     refs = (recipe_component(name, context) or {}).get("dependencyRefs") or ()
     for needed in refs if isinstance(refs, list | tuple) else ():
         if unhealthy(cluster, needed, context):
@@ -192,7 +192,7 @@ def _facts(cluster: ClusterState, component: ComponentState, context: JudgeConte
 
 
 def _wanted(component: ComponentState, context: JudgeContext) -> tuple[Expectation, ...]:
-    """Return the recipe's version; what a site uses as its owner installed it need not have it."""
+    """Return the recipe's version as the expectation. What others installed need not have it."""
     if component.owner:
         return ()
     return (Expectation("version", "==", wanted_version(component.name, context), Basis.RECIPE),)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: volumes that components of the recipe claim are there, and a claim without a class gets one."""
+"""Check: volumes that components of the recipe claim are bound, and a claim without a class gets one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SETTING = "gpufleet_settings: {gpu_stack: {storage_class: NAME}}"
 
 
 def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A cluster without a default class is fine as long as nobody asks for it."""
+    """Return one outcome. A cluster without a default class passes as long as no claim needs it."""
     answer = Answer.about_cluster(SPEC, context)
     if seen.storage_classes is None or seen.claims is None:
         return (answer.unknown("no-data", "volumes were not looked at", "run the gate again"),)
@@ -38,7 +38,8 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
         cause, text, hint = _why(waiting[0], known, bool(defaults))
         more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
         return (answer.failed(cause, text + more, hint, **facts),)
-    # Of several the newest is taken since Kubernetes 1.26 (kubernetes.io, "Default StorageClass"): told, and no fault.
+    # With several defaults the newest is used since Kubernetes 1.26 (kubernetes.io, "Default StorageClass"). That is
+    # reported, but it is no fault.
     newest = ", of which the newest is taken" if len(defaults) > 1 else ""
     which = f"default {', '.join(defaults)}{newest}" if defaults else "no default, and nobody asks for it"
     later = sum(claim.phase != "Bound" for claim in seen.claims)
@@ -48,7 +49,7 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _why(claim: VolumeClaim, known: set[str], has_default: bool) -> tuple[str, str, str]:
-    """Return (cause, text, hint) of a claim that has no volume."""
+    """Return (cause, text, hint) of a claim without a volume."""
     namespace, _slash, name = claim.name.partition("/")
     look = f"kubectl describe pvc -n {namespace} {name}"
     if claim.phase == "Lost":

@@ -37,7 +37,10 @@ SPEC = CheckSpec(
 
 
 def judge(seen: ClaimResult, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A recipe whose DRA driver gives out no GPUs fails: the check is declared, so somebody wants them."""
+    """Return one outcome.
+
+    It fails if the recipe's DRA driver offers no GPUs, since the check is declared only if DRA is wanted.
+    """
     answer = Answer.about_cluster(SPEC, context)
     if not offers_gpus_by_dra(context):
         hint = (
@@ -90,7 +93,7 @@ def _decided(answer: Answer, result: ClaimResult) -> Outcome:
 
 
 def _blind(answer: Answer, result: ClaimResult, facts: dict[str, Any]) -> Outcome | None:
-    """Return why the container is not known to see its GPUs, None if it does."""
+    """Return why the container is not known to see its GPUs. None: it sees them."""
     seen, where = result.container, f"on {result.node}"
     if seen is None:
         text = "allocated, but this run did not record whether a container sees the GPUs"

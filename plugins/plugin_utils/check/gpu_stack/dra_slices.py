@@ -32,7 +32,7 @@ _GPU_DRIVER = "gpu.nvidia.com"
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Every GPU of the SKU is a device of a complete pool of its node."""
+    """Return the outcomes by host. Every GPU of the SKU must be a device of a complete pool of its node."""
     return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)))
 
 
@@ -70,7 +70,7 @@ def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
 
 
 def current(slices: tuple[SliceState, ...]) -> tuple[SliceState, ...]:
-    """Return those slices of a node that are of the GPU driver, of the newest generation of each pool."""
+    """Return the slices of a node that are the GPU driver's, of the newest generation of each pool."""
     own = [entry for entry in slices if entry.driver == _GPU_DRIVER]
     newest = {pool: max(e.generation for e in own if e.pool == pool) for pool in {e.pool for e in own}}
     return tuple(entry for entry in own if entry.generation == newest[entry.pool])

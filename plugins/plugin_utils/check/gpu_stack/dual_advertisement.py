@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: no node gives its GPUs out twice, by the device plugin and by DRA.
+"""Check: no node offers its GPUs twice, by the device plugin and by DRA.
 
-Each of the two counts by itself, so a pod with `nvidia.com/gpu` and a pod with a claim get the same GPU, and neither
-the scheduler nor the kubelet notices (README of kubernetes-sigs/dra-driver-nvidia-gpu, gpuResourcesEnabledOverride).
+Both count independently, so a pod with `nvidia.com/gpu` and a pod with a claim can get the same GPU, and neither
+scheduler nor kubelet notices (README of kubernetes-sigs/dra-driver-nvidia-gpu, gpuResourcesEnabledOverride).
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ SPEC = CheckSpec(
     causes=("gpus-advertised-twice",),
 )
 _PLUGIN = "nvidia-device-plugin-daemonset"
-# For so long the kubelet keeps the capacity of a device plugin that went, with none of it allocatable
+# Minutes for which the kubelet keeps the capacity of a device plugin that is gone, with none of it allocatable
 # (kubernetes/kubernetes, pkg/kubelet/cm/devicemanager/types.go: endpointStopGracePeriod).
 _FORGETS_MIN = 5
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A node may offer extended resources of GPUs, or devices in ResourceSlices of the GPU driver, never both."""
+    """Return the outcomes by host.
+
+    A node may offer extended resources of GPUs, or devices in ResourceSlices, never both.
+    """
     return per_host(SPEC, seen, context, _judge_host, needs_sku=False)
 
 

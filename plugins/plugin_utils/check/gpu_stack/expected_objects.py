@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a recipe expects to be in the cluster beside the workloads of its charts, and what was seen of it."""
+"""What a recipe expects in the cluster in addition to the workloads of its charts, and what was observed of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ...component_stack.chainsaw import Assertion, assertions_of
 from ...outcome.errors import InputError
 
-# Capability of a site whose recipe expects something, and the fields that say so.
+# Capability of a site whose recipe has such expectations, and the fields of the recipe with them.
 EXPECTED = "expected_resources"
 EXPECTED_KEYS = ("expectedResources", "healthCheckAsserts")
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet", "Job")
@@ -20,9 +20,9 @@ WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet", "Job")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedObject:
-    """One expected object of a component: how many of its pods are to be there and are, where it is a workload.
+    """One expected object of a component. For a workload: how many of its pods are wanted and ready.
 
-    `there` is None where it could not be looked at, `problem` says why, or why none is ready.
+    `there` is None if it could not be read. `problem` is why, or why no pod is ready.
     """
 
     component: str
@@ -37,9 +37,9 @@ class ExpectedObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenAssertion:
-    """One assertion of a component's health check, and the parts of the objects that it looks at, by `namespace/name`.
+    """One assertion of a component's health check, with the observed parts of the objects that it is about.
 
-    `objects` is None where they could not be looked at, `problem` says why.
+    `objects` is by `namespace/name`. None: they could not be read, `problem` is why.
     """
 
     component: str
@@ -50,7 +50,7 @@ class SeenAssertion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedState:
-    """Everything that was looked at, and the assertions of the recipe at that time, by component."""
+    """The whole observation, with the assertions of the recipe at that time, by component."""
 
     objects: tuple[ExpectedObject, ...] = ()
     assertions: tuple[SeenAssertion, ...] = ()
@@ -58,7 +58,7 @@ class ExpectedState:
 
 
 def expected_in(recipe: Mapping[str, Any]) -> tuple[ExpectedObject, ...]:
-    """Return what a recipe expects, not looked at yet; a namespace that is not stated is the component's."""
+    """Return what a recipe expects, not observed yet. An object without a namespace is in that of its component."""
     return tuple(
         ExpectedObject(
             component=str(ref["name"]),
@@ -72,8 +72,10 @@ def expected_in(recipe: Mapping[str, Any]) -> tuple[ExpectedObject, ...]:
 
 
 def asserted_in(recipe: Mapping[str, Any]) -> Iterator[tuple[str, int, Assertion]]:
-    """Yield component, number and assertion of every health check that is known here; one that the recipe skips
-    asserts nothing."""
+    """Yield component, number and assertion of every health check that is supported.
+
+    A skipped health check has none.
+    """
     for component, text in _health_checks(recipe):
         found = _assertions(component, text)
         if not isinstance(found, InputError):
@@ -81,7 +83,7 @@ def asserted_in(recipe: Mapping[str, Any]) -> Iterator[tuple[str, int, Assertion
 
 
 def unknown_in(recipe: Mapping[str, Any]) -> dict[str, InputError]:
-    """Return by component why its health check is nothing that is known here: it was not asked."""
+    """Return by component why its health check is not supported, so that it was not evaluated."""
     found = {component: _assertions(component, text) for component, text in _health_checks(recipe)}
     return {component: error for component, error in found.items() if isinstance(error, InputError)}
 

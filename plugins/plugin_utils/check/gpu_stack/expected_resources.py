@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: what the recipe expects beside the workloads of its charts is there, and its health checks hold."""
+"""Check: what the recipe expects in addition to the workloads of its charts is there, and its health checks hold."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: ExpectedState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """One outcome if everything is as expected, else one for each thing that is not."""
+    """Return one outcome for each thing that is not as expected. If all are: one that passed."""
     answer = Answer.about_cluster(SPEC, context)
     recipe = context.recipe or {}
     asked = list(asserted_in(recipe))

@@ -28,12 +28,12 @@ SPEC = CheckSpec(
 
 
 def judge(seen: GangResult, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Two gangs compete for room that fits one: exactly one must be placed, as a whole."""
+    """Return one outcome. Two gangs compete for room that fits one: exactly one must be placed, as a whole."""
     return judged(Answer.about_cluster(SPEC, context), seen)
 
 
 def judged(answer: Answer, seen: GangResult) -> tuple[Outcome, ...]:
-    """Return the answer of a check that saw two gangs."""
+    """Return the outcome of a test with two gangs."""
     if seen.problem:
         return (_not_tried(answer, seen),)
     if len(seen.bound) != 2 or seen.gang_size < 1:

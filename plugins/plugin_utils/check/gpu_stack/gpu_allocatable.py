@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every node offers the GPUs that the inventory says it has, in the form that the recipe gives them."""
+"""Check: every node offers the GPUs of the inventory, in the form in which the recipe offers them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AllocatableSettings:
     hosts: tuple[str, ...] = setting("Hosts, with * and ?, that offer these resources; the others offer whole GPUs.")
 
     def stated(self, host: str) -> dict[str, int]:
-        """Return what a host offers in place of whole GPUs, empty if it offers these."""
+        """Return what a host offers in place of whole GPUs. Empty: it offers whole GPUs."""
         return self.resources if any(fnmatchcase(host, pattern) for pattern in self.hosts) else {}
 
 
@@ -50,7 +50,7 @@ SPEC = CheckSpec(
     causes=("gpu-count-mismatch", "gpu-marked-unhealthy", "gpu-not-advertised", "mig-geometry-mismatch", CAUSE),
     settings=AllocatableSettings,
 )
-# What a missing GPU resource waits for; the exporters do not matter here.
+# What a missing GPU resource can wait for. Exporters do not matter here.
 _CHAIN = (
     "nvidia-driver-daemonset",
     "nvidia-container-toolkit-daemonset",
@@ -60,7 +60,7 @@ _CHAIN = (
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Whole GPUs, shared GPUs or MIG devices, as the recipe gives them out."""
+    """Return the outcomes by host: whole GPUs, shared GPUs or MIG devices, as the recipe offers them."""
     return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)))
 
 
@@ -107,7 +107,7 @@ def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
 
 
 def _wanted_there(cluster: ClusterState, node: NodeState) -> list[Workload]:
-    """Return the DaemonSets without which a node offers no GPUs, what the others wait for first."""
+    """Return the DaemonSets without which a node offers no GPUs, in order of dependency."""
     sets = [w for w in cluster.workloads or () if w.kind == "DaemonSet" and w.app == FEATURE_DISCOVERY]
     operands = [operand.workload for operand in cluster.operands or () if operand.workload.app in _CHAIN[:-1]]
     return [*(sets if is_unknown_to_the_operator(node) else ()), *operands]
@@ -128,7 +128,7 @@ def _replicas(node: NodeState) -> int:
 
 
 def _unstated(answer: Answer, node: NodeState, cause: str, text: str) -> Outcome:
-    """Answer for GPUs that are given out in parts, which nobody planned or nobody stated."""
+    """Return the outcome for split GPUs that were not planned, or not configured for the host."""
     hint = (
         f"if that is planned, state it: gpufleet_settings: {{gpu-allocatable: {{hosts: [{answer.subject.name}], "
         f"resources: {_plain(node.gpus)}}}}}; else take the sharing or MIG configuration off the node: "
@@ -139,7 +139,7 @@ def _unstated(answer: Answer, node: NodeState, cause: str, text: str) -> Outcome
 
 
 def _stated(answer: Answer, node: NodeState, wanted: dict[str, int]) -> Outcome:
-    """Judge GPUs that are given out in parts against what the site states."""
+    """Compare split GPUs with what the site configures."""
     found = node.gpus
     facts = _facts(node, wanted, found)
     if found == {name: number for name, number in wanted.items() if number}:
@@ -158,7 +158,7 @@ def _whole_gpus(answer: Answer, node: NodeState, gpus: int) -> Outcome:
     found, unhealthy_gpus = node.allocatable.get(GPU, 0), _marked_unhealthy(node)
     facts = _facts(node, {GPU: gpus}, {GPU: found})
     if unhealthy_gpus and found + unhealthy_gpus == gpus:
-        # The kubelet counts devices that its plugin calls unhealthy in the capacity, and not in what is allocatable.
+        # The kubelet counts unhealthy devices of a plugin in the capacity, but not in allocatable.
         hint = (
             f"read the log of the pod nvidia-device-plugin-daemonset on {node.name} for the XID; once the GPU is "
             "replaced or reset restart that pod: it does not take a GPU back by itself"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: on every node a container that gets GPUs sees as many as it got, by nvidia-smi."""
+"""Check: on every node a container with GPUs sees as many as it got, by nvidia-smi."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .access import AccessResult, NodeAccess, are_whole, is_for_want_of_others, 
 from .claimed_container import ContainerSeen
 from .observe_access import CHECK_ID, OBSERVER, AccessSettings
 
-# One host as the checks of GPU containers see it.
+# One host for the checks of GPU containers.
 
 HELD_BACK = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
 
 
 @dataclass(frozen=True, slots=True)
 class AccessHost(host_context.HostContext[AccessResult]):
-    """One host and what the containers on it saw, None if there was no test on it."""
+    """One host and what the containers on it observed. None: it was not tested."""
 
     @property
     def node(self) -> NodeAccess | None:
@@ -60,7 +60,7 @@ def per_host(
     context: JudgeContext,
     judge_host: Callable[[AccessHost, NodeAccess], Outcome],
 ) -> tuple[Outcome, ...]:
-    """Return the outcomes of every host in scope, what holds all hosts told once."""
+    """Return the outcomes of every host in scope. What affects all hosts is reported once."""
 
     def judged(host: AccessHost) -> Outcome:
         node, answer = host.node, host.answer
@@ -94,7 +94,10 @@ _PLUGIN_LOG = "read the log of the pod nvidia-device-plugin-daemonset on the nod
 
 
 def judge(seen: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
-    """All free GPUs of every node are given to one container; a node whose GPUs are in use is not known."""
+    """Return the outcomes by host.
+
+    One container gets all free GPUs of a node; if they are in use, the result is unknown.
+    """
     return per_host(SPEC, seen, context, _judge_host)
 
 

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the inference gateway of the recipe has its class accepted, and every Gateway of its classes is served.
+"""Check: the class of the recipe's inference gateway is accepted, and every Gateway of its classes is served.
 
-That it is programmed does not say so: its controller calls it that whatever becomes of the pods that serve it, and
-whether its Service gets an address or not (agentgateway/agentgateway, controller/pkg/controller/gw_controller.go).
+The condition Programmed does not prove that: the controller sets it whatever happens to the pods that serve the
+Gateway, and whether its Service gets an address or not (agentgateway/agentgateway,
+controller/pkg/controller/gw_controller.go).
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ SPEC = CheckSpec(
         "inference-pools-missing",
     ),
 )
-# Waypoints lie within a mesh (kgateway-dev/kgateway, pkg/kgateway/wellknown: DefaultWaypointClassName).
+# Waypoints belong to a mesh (kgateway-dev/kgateway, pkg/kgateway/wellknown: DefaultWaypointClassName).
 _OF_A_MESH = "-waypoint"
 
 
 def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A recipe brings the class; a Gateway is made with the first route, and none of them may be half made."""
+    """Return one outcome.
+
+    The recipe creates the class; a Gateway is created with the first route, and must be complete then.
+    """
     answer = Answer.about_cluster(SPEC, context)
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     component = next((name for name in GATEWAYS if name in names), "")
@@ -65,7 +69,7 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _own_classes(seen: PlatformState, known: ControllerFacts) -> set[str]:
-    """Return the classes whose Gateways are the component's: the one that it makes, and those of its controllers."""
+    """Return the classes whose Gateways are the component's: the one that it creates, and those of its controllers."""
     own = [entry.name for entry in seen.gateway_classes or () if entry.of_class in known.gateway_controllers]
     return {known.gateway_class, *(name for name in own if not name.endswith(_OF_A_MESH))}
 
@@ -73,7 +77,7 @@ def _own_classes(seen: PlatformState, known: ControllerFacts) -> set[str]:
 def _of_class(
     answer: Answer, seen: PlatformState, component: str, known: ControllerFacts, facts: dict[str, Any]
 ) -> Outcome | None:
-    """Return what is wrong with the gateway's class and its pools, None if nothing is."""
+    """Return what is wrong with the gateway's class and its pools. None: nothing is."""
     wanted = known.gateway_class
     own = next((entry for entry in seen.gateway_classes or () if entry.name == wanted), None)
     if own is None or own.status != "True":
@@ -93,7 +97,7 @@ def _of_class(
 
 
 def _of_gateway(answer: Answer, gateway: Condition, facts: dict[str, Any]) -> Outcome | None:
-    """Return what is wrong with one Gateway, None if requests reach what serves it."""
+    """Return what is wrong with one Gateway. None: requests reach what serves it."""
     namespace, _slash, name = gateway.name.rpartition("/")
     look = f"kubectl describe gateway -n {namespace} {name}"
     if gateway.status != "True":
@@ -108,7 +112,7 @@ def _of_gateway(answer: Answer, gateway: Condition, facts: dict[str, Any]) -> Ou
         text = f"Gateway {gateway.name} is programmed, and its Service has no ready endpoint: requests reach nobody"
         return answer.failed("gateway-not-served", text, pods, **facts)
     if not gateway.addresses:
-        # Pods of the cluster reach it by its Service, and nobody else does.
+        # Only pods of the cluster reach it, by its Service.
         text = f"Gateway {gateway.name} is programmed and has no address: nobody outside of the cluster reaches it"
         hint = f"{look}; kubectl describe service -n {namespace} -l gateway.networking.k8s.io/gateway-name={name}"
         return answer.marginal("gateway-without-address", text, hint, **facts)

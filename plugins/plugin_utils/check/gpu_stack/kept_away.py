@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes whose taints keep away what offers their GPUs: test pods tolerate them, and the operator's DaemonSets do not.
+"""Nodes whose taints keep away the DaemonSets that offer their GPUs, although test pods tolerate them.
 
-The operator tolerates `nvidia.com/gpu` alone unless its values say otherwise (NVIDIA/gpu-operator#26). A DaemonSet that
-does not tolerate a taint makes no pod there and calls itself ready, so nothing else tells.
+The operator tolerates only `nvidia.com/gpu` unless its values add more (NVIDIA/gpu-operator#26). A DaemonSet that does
+not tolerate a taint creates no pod there and reports itself as ready, so nothing else shows it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..kit.answer import Answer
 from .cluster_state import NodeState
 
 CAUSE = "taint-not-tolerated"
-# Taints that say how a node is, which the checks of that report.
+# Taints that represent conditions of a node, which other checks report.
 _STATES = "node.kubernetes.io/"
-# GPU operator's own mark of a node that has GPUs: until NFD has seen them it places nothing there.
+# GPU operator's mark of a node with GPUs. Until NFD has labelled the node, the operator places nothing there.
 _KNOWN = "nvidia.com/gpu.present"
 FEATURE_DISCOVERY, DRA_PLUGIN = "node-feature-discovery", "nvidia-dra-driver-gpu"
-# Component, and what of its values has the tolerations, by the label `app` of the DaemonSet.
+# Component, and which of its values has the tolerations, by the label `app` of the DaemonSet.
 _OPERANDS = "gpu-operator", "daemonsets"
 _VALUES = {FEATURE_DISCOVERY: ("nfd", "worker"), DRA_PLUGIN: (DRA_PLUGIN, "kubeletPlugin")}
 
@@ -43,6 +43,7 @@ class KeptAway:
         """Return the failed outcome.
 
         Args:
+            answer: makes the outcome.
             node: name of the node.
             what: what is missing there.
             facts: measured values and evidence.
@@ -60,7 +61,7 @@ class KeptAway:
         return answer.failed(CAUSE, text, hint, evidence=evidence, **facts)
 
     def _overrides(self) -> str:
-        """Return values that tolerate the taint beside what is tolerated now: a list takes the place of the chart's."""
+        """Return values that tolerate the taint in addition to the present ones: a list replaces that of the chart."""
         taint = taint_of(self.taint)
         found: dict[str, str] = {}
         own = Toleration(key=taint["key"], value=taint["value"], effect=taint["effect"]).body
@@ -77,11 +78,11 @@ def _flow(entry: Mapping[str, str]) -> str:
 
 
 def kept_away(node: NodeState, workloads: Iterable[Workload]) -> KeptAway | None:
-    """Return which of some workloads a taint keeps off a node; None where none is, or where that is not certain."""
+    """Return which of these workloads a taint keeps off a node. None: it keeps off none, or that is not certain."""
     taints = [taint_of(text) for text in node.taints if not text.startswith(_STATES)]
     found: dict[str, list[Workload]] = {}
     for workload in workloads:
-        # A pod that came before the taint may run on; then the taint explains nothing.
+        # A pod that was there before the taint may still run. Then the taint explains nothing.
         if workload.tolerations is None or workload.misplaced != 0:
             continue
         for text in repelling(taints, map(toleration_of, workload.tolerations))[:1]:
@@ -90,5 +91,5 @@ def kept_away(node: NodeState, workloads: Iterable[Workload]) -> KeptAway | None
 
 
 def is_unknown_to_the_operator(node: NodeState) -> bool:
-    """Tell whether the GPU operator does not take a node for one with GPUs, which it learns from NFD's labels."""
+    """Return whether the GPU operator does not recognise a node as one with GPUs. It does so by NFD's labels."""
     return node.labels.get(_KNOWN) != "true"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads Kubernetes objects into the gate's cluster. Pure."""
+"""Reads Kubernetes objects into the gate's cluster state. Pure."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailab
 
 
 def keeps_label(key: str) -> bool:
-    """Tell whether a node's state has a label if the node has it: the gate keeps those that it judges by."""
+    """Return whether a label is kept in a node's state: the gate keeps those that it judges by."""
     return key.startswith(_LABEL_PREFIXES)
 
 
 def node_state(node: Json, cleaner: Cleaner | None = None) -> NodeState:
-    """Return a node as a snapshot reads it, of that what the gate judges, and its conditions.
+    """Return the part of a node that the gate judges, read as for a snapshot, with its conditions.
 
     Args:
         node: the object.
-        cleaner: one for all nodes, which have mostly the same labels.
+        cleaner: one for all nodes, whose labels are mostly the same.
 
     Raises:
-        InputError: a count of devices that is not a whole number.
+        InputError: a count of devices is not a whole number.
     """
     name, read = read_node(node, cleaner or Cleaner())
     ready = condition(node, "Ready")
@@ -63,7 +63,7 @@ def gpu_resources(quantities: Mapping[str, Any], node: str) -> dict[str, int]:
     """Return the extended resources of the GPU vendor.
 
     Raises:
-        InputError: a quantity that is not a whole number.
+        InputError: a quantity is not a whole number.
     """
     found = {}
     for name, quantity in quantities.items():
@@ -77,7 +77,10 @@ def gpu_resources(quantities: Mapping[str, Any], node: str) -> dict[str, int]:
 
 
 def other_resources(quantities: Mapping[str, Any]) -> dict[str, int]:
-    """Return the extended resources of other vendors, such as network adapters; devices are whole numbers."""
+    """Return the extended resources of other vendors, such as network adapters.
+
+    Quantities that are not whole numbers are left out.
+    """
     return {
         name: number
         for name, quantity in quantities.items()
@@ -104,7 +107,7 @@ def policy_state(policy: Json) -> PolicyState:
 
 
 def operand_states(workloads: Iterable[Workload], titles: Mapping[str, str]) -> tuple[OperandState, ...]:
-    """Return the operands among the workloads, in the order of `titles` (what others depend on comes first)."""
+    """Return the operands among the workloads, in the order of `titles`, which is the order of dependency."""
     order = {app: number for number, app in enumerate(titles)}
     named = [_by_its_name(workload) for workload in workloads if workload.kind == "DaemonSet"]
     found = [workload for workload in named if workload.app in order]
@@ -115,19 +118,19 @@ def operand_states(workloads: Iterable[Workload], titles: Mapping[str, str]) -> 
 
 
 def _by_its_name(workload: Workload) -> Workload:
-    """Return a workload with the label that others know.
+    """Return a workload with the common label of its kind.
 
-    On OpenShift the driver has a DaemonSet for each version of the nodes' system, which ends its name and its label
-    (NVIDIA/gpu-operator controllers/object_controls.go, transformOpenShiftDriverToolkitContainer; #990). A NVIDIADriver
-    has one for each system of its nodes, `nvidia-<driver type>-driver-<system>-<hash>` (internal/state/driver.go,
-    getDriverAppName; manifests/state-driver/0500_daemonset.yaml).
+    On OpenShift the driver has a DaemonSet for each version of the nodes' operating system; the version is at the end
+    of its name and label (NVIDIA/gpu-operator controllers/object_controls.go, transformOpenShiftDriverToolkitContainer;
+    #990). A NVIDIADriver has one for each operating system of its nodes, `nvidia-<driver type>-driver-<system>-<hash>`
+    (internal/state/driver.go, getDriverAppName; manifests/state-driver/0500_daemonset.yaml).
     """
     versioned = _DRIVERS.match(workload.app) is not None and workload.app == workload.name
     return replace(workload, app=DRIVER_APP) if versioned else workload
 
 
 def slice_state(obj: Json) -> SliceState:
-    """Return a ResourceSlice (v1 or an older version, whose devices keep their attributes under `basic`)."""
+    """Return a ResourceSlice, of v1 or an older version with the attributes of devices under `basic`."""
     spec = obj["spec"]
     devices = spec.get("devices") or []
     pool = spec["pool"]

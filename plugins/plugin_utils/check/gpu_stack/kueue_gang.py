@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Gangs that Kueue admits: two Jobs compete for a ClusterQueue of the test's own, whose quota fits one of them.
+"""Gangs that Kueue admits: two Jobs compete for a ClusterQueue of the test, whose quota fits one of them.
 
-A Job that names a queue is suspended, and is resumed as a whole once its Workload has quota. The ClusterQueue takes
-jobs of tests alone and is in no cohort; its quota is what is free on the nodes of the test, so that a gang that is
-admitted has its places as well. A ClusterQueue is held by a finalizer while it has Workloads
-(kubernetes-sigs/kueue, apis/kueue/v1beta2/clusterqueue_types.go: ResourceInUseFinalizerName).
+A Job that names a queue is suspended, and is resumed as a whole once its Workload has quota. The ClusterQueue admits
+only test jobs and is in no cohort. Its quota is what is free on the nodes of the test, so that an admitted gang also
+fits on them. A finalizer keeps a ClusterQueue while it has Workloads (kubernetes-sigs/kueue,
+apis/kueue/v1beta2/clusterqueue_types.go: ResourceInUseFinalizerName).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SELECTOR = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """Kueue's kinds in the version that the server has."""
+    """Kueue's kinds in the version that the server serves."""
 
     flavors: Kind
     queues: Kind
@@ -48,7 +48,7 @@ def kueue_kinds(cluster: Cluster) -> _Kinds:
     """Return Kueue's kinds.
 
     Raises:
-        NotFoundError: the API server serves no version of them that we know.
+        NotFoundError: the API server serves no supported version of them.
     """
     version = served_version(cluster)
     if not version:
@@ -63,7 +63,7 @@ def kueue_kinds(cluster: Cluster) -> _Kinds:
 
 @dataclass(slots=True)
 class OwnQueue:
-    """A ClusterQueue of one test, with its flavor and LocalQueue; `leftovers` says what could not be removed."""
+    """A ClusterQueue of one test, with its flavor and LocalQueue. `leftovers` is what could not be removed."""
 
     namespace: TemporaryNamespace
     kinds: _Kinds
@@ -75,14 +75,14 @@ class OwnQueue:
         return self.namespace.name
 
     def open(self, resource: str, quota: int) -> None:
-        """Make them, and wait until the queue admits.
+        """Create them, and wait until the queue admits.
 
         Raises:
-            BringupError: the API server refuses, or the queue does not get active.
+            BringupError: the API server refuses, or the queue does not become active.
         """
         cluster, labels = self.namespace.cluster, self.namespace.labels
         for kind in (self.kinds.queues, self.kinds.flavors):
-            # Of a run that died; only one run holds the cluster.
+            # Of a run that died: only one run at a time holds the cluster.
             for dead in cluster.find_all(kind, labels=_SELECTOR) or []:
                 cluster.delete(kind, dead["metadata"]["name"])
         flavors = [{"name": self.name, "resources": [{"name": resource, "nominalQuota": quota}]}]
@@ -107,7 +107,7 @@ class OwnQueue:
         return any(entry.get("type") == "Active" and entry.get("status") == "True" for entry in conditions)
 
     def close(self, cleanup_s: float) -> None:
-        """Remove the jobs, whose Workloads hold the queue, and then what was made."""
+        """Remove the jobs first, whose Workloads keep the queue, and then the queue."""
         cluster, deadline = self.namespace.cluster, Deadline.after(cleanup_s)
         self._step("Jobs", partial(self._dismiss, JOBS))
         self._step("Workloads", lambda: self._gone(self.kinds.workloads, deadline))
@@ -138,7 +138,7 @@ class OwnQueue:
 
 @contextmanager
 def own_queue(namespace: TemporaryNamespace, resource: str, quota: int, cleanup_s: float) -> Iterator[OwnQueue]:
-    """Yield a ClusterQueue of the test's own with so many of a resource, removed on every way out."""
+    """Yield a ClusterQueue of the test with this quota of a resource. It is removed on every exit."""
     queue = OwnQueue(namespace, kueue_kinds(namespace.cluster))
     try:
         queue.open(resource, quota)

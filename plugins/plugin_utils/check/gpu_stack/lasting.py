@@ -1,7 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether what is ready stays so: judged by what the observer saw in its window, one for everything installed."""
+"""Whether ready workloads stay ready, from what the observer recorded.
+
+One time window applies to everything installed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ..kit.answer import Answer
 from ..spec import JudgeContext
 from .settings import GATE, GpuStackSettings
 
-# One loss is a restart, as of an operator that changes a configuration; it begins the window again.
+# A single loss is a restart, as when an operator changes a configuration. It restarts the time window.
 _FLAPS = 2
 _NODES_NAMED = 8
 
@@ -21,12 +24,13 @@ _NODES_NAMED = 8
 def flaps(
     workloads: Iterable[Workload], context: JudgeContext, bad: frozenset[str]
 ) -> tuple[Workload, str, str] | None:
-    """Return the first workload that lost its readiness again and again and is not back for long enough, with a text
-    and a hint; None if none does.
+    """Return the first workload that repeatedly lost its readiness and is not back for long enough, with text and hint.
+
+    None: there is none.
 
     Args:
-        workloads: those to look at.
-        context: how long is long enough.
+        workloads: those to judge.
+        context: has the required time.
         bad: nodes that explain what happens on them.
     """
     wanted_s = _wanted_s(context)
@@ -44,7 +48,7 @@ def flaps(
 
 
 def not_lasting(answer: Answer, workloads: Iterable[Workload], bad: frozenset[str]) -> Outcome | None:
-    """Return the answer where nobody knows yet that what is ready stays so, None where all of it does."""
+    """Return the outcome for a workload that is ready, but not for long enough yet. None: all are."""
     wanted_s = _wanted_s(answer.context)
     running = [entry for entry in workloads if entry.kind != "Job" and entry.ready and not excused(entry, bad)]
     young = [entry for entry in running if entry.ready_for_s is None or entry.ready_for_s < wanted_s]
@@ -61,7 +65,7 @@ def not_lasting(answer: Answer, workloads: Iterable[Workload], bad: frozenset[st
 
 
 def passed_over(workloads: Iterable[Workload]) -> str:
-    """Return a text about the nodes whose pods of DaemonSets did not count, to be put behind another; empty if none."""
+    """Return a suffix for a text about the nodes whose DaemonSet pods did not count. Empty: there are none."""
     nodes = sorted({node for workload in workloads for node in workload.left_out})
     if not nodes:
         return ""
@@ -70,7 +74,7 @@ def passed_over(workloads: Iterable[Workload]) -> str:
 
 
 def excused(workload: Workload, bad: frozenset[str]) -> bool:
-    """Tell whether a workload waits only for pods on nodes that do not work."""
+    """Return whether a workload waits only for pods on nodes that do not work."""
     missing = workload.desired - workload.ready
     return bool(workload.nodes) and set(workload.nodes) <= bad and missing <= len(workload.nodes)
 

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the MIG configuration that was asked of a node is in force, in the strategy that the recipe states.
+"""Check: the MIG configuration requested for a node is applied, in the strategy of the recipe.
 
-The MIG manager of the GPU operator writes how far it came into a label (docs.nvidia.com/datacenter/cloud-native/
-gpu-operator, "GPU Operator with MIG"); GPU feature discovery calls a product invalid that its strategy cannot give out
-(NVIDIA/k8s-device-plugin, internal/lm).
+The MIG manager of the GPU operator writes its progress into a label
+(docs.nvidia.com/datacenter/cloud-native/gpu-operator, "GPU Operator with MIG"). GPU feature discovery marks a product
+as invalid if its strategy cannot offer it (NVIDIA/k8s-device-plugin, internal/lm).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PRODUCT, _INVALID = "nvidia.com/gpu.product", "-MIG-INVALID"
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A node without any word of MIG is as the operator leaves it: without partitions."""
+    """Return the outcomes by host. A node without MIG labels is in the operator's default state: not partitioned."""
     return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)), needs_sku=False)
 
 
@@ -68,7 +68,7 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
 
 
 def _stated(context: JudgeContext) -> str:
-    """Return the strategy that the recipe's values state, empty where they leave it to the chart."""
+    """Return the strategy in the recipe's values. Empty: they leave it to the chart."""
     values: Any = (recipe_component(GPU_OPERATOR, context) or {}).get("values") or {}
     return str((values.get("mig") or {}).get("strategy") or "")
 

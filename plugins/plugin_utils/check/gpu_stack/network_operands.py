@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the network operator runs on the nodes, and where it does not work."""
+"""What the network operator runs on the nodes, and where it fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .cluster_state import ClusterState, OperandState
 
 
 def network_operands(cluster: ClusterState) -> tuple[OperandState, ...]:
-    """Return the operands of the network operator; its DaemonSets belong to no release."""
+    """Return the operands of the network operator. Its DaemonSets belong to no release."""
     return tuple(
         OperandState(title=title, workload=workload)
         for workload in cluster.workloads or ()
@@ -21,7 +21,7 @@ def network_operands(cluster: ClusterState) -> tuple[OperandState, ...]:
 
 
 def broken_network_operands(cluster: ClusterState, bad: frozenset[str]) -> tuple[OperandState, ...]:
-    """Return those that are not ready on a node that works itself; `bad` are nodes that do not."""
+    """Return those that are not ready on a working node. `bad` are nodes that do not work."""
     return tuple(
         operand
         for operand in network_operands(cluster)

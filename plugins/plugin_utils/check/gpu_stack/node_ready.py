@@ -31,7 +31,7 @@ _HINTS = {
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A host of the inventory that is no node of the cluster is as bad as one that is not Ready."""
+    """Return the outcomes by host. A host without a node in the cluster fails, like one that is not Ready."""
     return per_host(SPEC, seen, context, _judge_host, needs_sku=False)
 
 
@@ -54,7 +54,10 @@ def _judge_host(host: ClusterHost) -> Outcome:
 
 
 def _tainted(host: ClusterHost, taints: tuple[str, ...], facts: dict[str, Any]) -> Outcome:
-    """Answer for a node on which no test can run: dedicated to others, or not yet set up. That is no fault of it."""
+    """Return the outcome for a node on which no test can run: reserved for others, or not set up yet.
+
+    That is no fault.
+    """
     name = host.entry.node_name
     hint = (
         f"if it is the site's own, state it: gpufleet_settings: {{gpu_stack: {{tolerations: ['{taints[0]}']}}}}; else "

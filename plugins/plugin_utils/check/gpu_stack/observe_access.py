@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes containers on every node in scope at once: one with all free GPUs, and two without any."""
+"""Observe containers on every node in scope at once: one with all free GPUs, and two without any."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessSettings:
-    """Settings of check gpu-containers, whose pods secure-accelerator-access judges as well."""
+    """Settings of check gpu-containers. Check secure-accelerator-access judges the same pods."""
 
     image: str = setting(
         "Image of the test's pods, any with glibc; empty: the one of recipes/gpu_stack.yaml.", use="run"
@@ -62,10 +62,10 @@ class AccessSettings:
 
 
 def observe(context: ObserveContext) -> AccessResult:
-    """Run the test and remove what it made.
+    """Run the test and remove what it created.
 
     Raises:
-        BringupError: the API server does not answer, or refuses the test's objects.
+        BringupError: the API server does not respond, or refuses the objects of the test.
     """
     settings = context.settings_of(CHECK_ID, AccessSettings)
     with Cluster(connection_from(context.connections)) as cluster:
@@ -79,7 +79,7 @@ def observe(context: ObserveContext) -> AccessResult:
 
 
 def _asked(capacity: NodeCapacity, gpus: int) -> NodeAccess:
-    """Return what a container on that node asks for: all free GPUs, or one part where they are given out in parts."""
+    """Return what a container on that node requests: all free GPUs, or one part if they are split."""
     seen = NodeAccess(node=capacity.name, closed=capacity.closed, total=capacity.total, free=capacity.free)
     if capacity.closed:
         return seen
@@ -130,7 +130,7 @@ def _run(
 
 
 def objects(namespace: TemporaryNamespace, nodes: list[NodeAccess], settings: AccessSettings) -> list[Json]:
-    """Return what the pods claim, each size once, and the pods of these nodes, which are named by their place.
+    """Return the claim templates, one for each size, and the pods of these nodes, numbered by their place in the list.
 
     Raises:
         InputError: the template does not render with these values.
@@ -162,9 +162,10 @@ def objects(namespace: TemporaryNamespace, nodes: list[NodeAccess], settings: Ac
 
 
 def _host_path(namespace: TemporaryNamespace, settings: AccessSettings) -> tuple[str | None, str]:
-    """Return what the API server says to a pod that mounts a device file of its host, without making it.
+    """Return the API server's response to a pod that mounts a device file of its host, without creating it.
 
-    The same pod without the file has to be taken: a quota or a policy that takes no pod at all says nothing of paths.
+    The same pod without the file must be accepted: a quota or policy that rejects every pod proves nothing about host
+    paths.
 
     Returns:
         `host_path_refused` and `reason` of AccessResult.
@@ -192,14 +193,14 @@ def _ask_for(namespace: TemporaryNamespace, name: str, spec: Json) -> None:
 
 
 def _heard(pods: Iterable[Json]) -> bool:
-    """Tell whether the scheduler has said anything of these pods."""
+    """Return whether the scheduler has reported anything about these pods."""
     return any(why_pending(pod) or held_by_gates(pod) for pod in pods)
 
 
 def _waited(
     namespace: TemporaryNamespace, settings: AccessSettings, progress: Progress, count: int
 ) -> Mapping[str, Json]:
-    """Return the pods by name once all ended, or as they are when scheduler and kubelets have had their time."""
+    """Return the pods by name once all have ended, or after the time limits of scheduler and kubelets."""
     outage, ends = namespace.cluster.transport.outage, time.monotonic() + settings.timeout_s + settings.run_s
     wait, away_before_s = PlacingTime(settings.timeout_s, outage), outage.away_s
     while True:
@@ -235,7 +236,7 @@ def _looked_at(
 
 
 def _log(namespace: TemporaryNamespace, pod: Json, container: str, warning: str) -> tuple[str, str, str]:
-    """Return what a container wrote, the last warning about its pod, and why its log cannot be read."""
+    """Return a container's log, the last warning event about its pod, and why the log cannot be read."""
     if (pod.get("status") or {}).get("phase") not in ("Running", *_ENDED) or refused_by_kubelet(pod):
         return "", warning, ""
     log, unread = log_of_pod(namespace, pod, container)

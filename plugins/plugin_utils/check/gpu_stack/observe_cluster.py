@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes the cluster: permissions first, then nodes, components, policies, operands and DRA slices."""
+"""Observe the cluster: permissions first, then nodes, components, policies, operands and DRA slices."""
 
 from __future__ import annotations
 
@@ -38,14 +38,17 @@ from .rdma_promise import nodes_without_adapters
 from .roots import is_dra_only, is_unplaced
 from .settings import GATE, GpuStackSettings
 
-# What the pods that do not work wrote last: the line that names a cause is in their log, not in their status.
+# The last log lines of failing pods: the line with the cause is in their log, not in their status.
 
 Json = dict[str, Any]
 _PODS, _LINES, _LENGTH = 8, 25, 4000
 
 
 def with_last_words(cluster: Cluster, state: ClusterState) -> ClusterState:
-    """Return the state with the last lines of the pods that hold a workload, of a few workloads at most."""
+    """Return the state with the last log lines of the pods that keep workloads from being ready.
+
+    This is done for a few workloads at most.
+    """
     broken = [workload for workload in state.workloads or () if workload.state != "ready" and workload.pod]
     broken = sorted(broken, key=lambda workload: workload.state != "failed")[:_PODS]
     told = {_key(workload): replace(workload, said=_words(cluster, workload)) for workload in broken}
@@ -77,13 +80,17 @@ def _words(cluster: Cluster, workload: Workload) -> str:
                 )
             )
         except BringupError:
-            # A container that never started has none, and whoever may not read logs still sees the status.
+            # A container that never started has no log, and without the permission to read logs the status is still
+            # known.
             continue
     return redact("\n".join(texts))[-_LENGTH:]
 
 
 def speakers(pod: Json) -> list[tuple[str, bool]]:
-    """Return the containers of a pod whose log tells why it is not ready, each with whether the log before counts."""
+    """Return the containers of a pod whose log may explain why it is not ready.
+
+    True: read the previous container's log.
+    """
     status = pod.get("status") or {}
     found = []
     for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
@@ -97,18 +104,19 @@ def speakers(pod: Json) -> list[tuple[str, bool]]:
 
 
 _PULL_GRACE_S = 30.0
-# The workloads of a release's revision, or why they could not be read: a manifest is read once, not at every look.
+# The workloads of a release's revision, or why they could not be read. A manifest is read once, not at every poll.
 Promises = dict[tuple[str, int], tuple[tuple[Promised, ...] | None, str]]
 
 
 def observe(context: ObserveContext) -> ClusterState:
-    """Look until what was installed has settled and has been ready for `stays_ready_s` (settings of gpu_stack).
+    """Poll until what was installed has settled and has been ready for `stays_ready_s` (settings of gpu_stack).
 
-    It waits at most `settle_s` seconds for readiness, and twice `stays_ready_s` more for it to last: one break begins
-    the window again. A run in check mode has installed nothing, so there is nothing to wait for: it looks once.
+    It waits for `settle_s` seconds at most for readiness, and for twice `stays_ready_s` more until that has lasted: one
+    interruption restarts the window. A run in check mode has installed nothing and observes once.
 
     Raises:
-        BringupError: the API server or helm does not answer.
+        InputError: no recipe is resolved.
+        BringupError: the API server or helm does not respond.
     """
     if context.recipe is None:
         raise InputError("recipe", "none is resolved.", "resolve it before the gate runs (role gpu_stack does)")
@@ -138,14 +146,14 @@ def observe(context: ObserveContext) -> ClusterState:
 
 
 def _wanted(context: ObserveContext) -> tuple[Permission, ...]:
-    """Return what the gate looks at and tests; a run in check mode does not test."""
+    """Return the permissions for what the gate observes and tests. In check mode it does not test."""
     choices = choices_of(context.site, context.recipe, context.hardware, context.saved_settings)
     return needed_permissions((GATE,), LEVELS[: 1 if context.check_mode else 2], choices)
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What all looks have in common: whom they ask about what, and what earlier ones saw."""
+    """What all polls have in common: clients, components, and what earlier polls found."""
 
     helm: Helm
     components: tuple[Component, ...]
@@ -177,7 +185,7 @@ def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterSta
     apis = (api_workload(item, now) for item in cluster.find_all(API_SERVICES) or ())
     workloads = (
         *read_workloads(cluster, namespaces, _PULL_GRACE_S, looks.watch, unsteady),
-        # Others than those of releases are no business of a recipe.
+        # APIServices that belong to no release are not part of the recipe.
         *(entry for entry in apis if entry is not None and entry.release),
     )
     policies = cluster.find_all(CLUSTER_POLICIES)
@@ -201,9 +209,11 @@ def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterSta
 
 
 def _unsteady(nodes: list[dict[str, Any]], cluster: Cluster, context: ObserveContext) -> frozenset[str]:
-    """Return the nodes beside those of the site that come or go: a fleet that grows and shrinks always has some.
+    """Return the nodes outside the inventory that are just being added or removed.
 
-    A host of the site counts whatever it does: one that restarts all the time must not go unjudged.
+    A fleet with autoscaling always has some.
+
+    Hosts of the site are never left out: one that restarts all the time must be judged.
     """
     wanted_s = context.settings_of(GATE, GpuStackSettings).stays_ready_s
     hosts = {host.node_name for host in context.site.hosts}
@@ -211,18 +221,18 @@ def _unsteady(nodes: list[dict[str, Any]], cluster: Cluster, context: ObserveCon
 
 
 def _install_results(context: ObserveContext) -> dict[str, dict[str, Any]]:
-    """Return what the installer said in this run, by component; nothing if it did not run."""
+    """Return the installer's result of this run by component. Empty: it did not run."""
     return {entry["component"]: entry for entry in _installed_by(context).get("results", [])}
 
 
 def _used(context: ObserveContext) -> dict[str, dict[str, Any]]:
-    """Return the plan's steps of components in whose place this run uses what others installed."""
+    """Return the plan's steps for components in whose place this run uses what others installed."""
     steps = (_installed_by(context).get("plan") or {}).get("steps") or ()
     return {step["component"]: step for step in steps if step.get("owner")}
 
 
 def _by_hand(context: ObserveContext) -> dict[str, tuple[str, ...]]:
-    """Return by component what somebody changed by hand, where the run only planned: an installer changes it back."""
+    """Return by component what was changed by hand, if the run only planned. An installing run reverts it."""
     found = _installed_by(context)
     steps = () if found.get("results") else (found.get("plan") or {}).get("steps") or ()
     return {step["component"]: tuple(step["by_hand"]) for step in steps if step.get("by_hand")}
@@ -246,7 +256,7 @@ def _component(
     release = state.releases.get(used["found_release"] if used else component.release)
     if used and release is None:
         return _in_its_place(component, used, said)
-    # A foreign release of the same chart under another name serves as well.
+    # An unmanaged release of the same chart under another name serves as well.
     release = release or next((entry for entry in state.releases.values() if entry.chart == chart), None)
     key = f"{release.namespace}/{release.name}" if release else ""
     promised, unread = _promised(component, release, helm, promises)
@@ -286,7 +296,7 @@ def _in_its_place(component: Component, used: dict[str, Any], said: dict[str, An
 def _promised(
     component: Component, release: Release | None, helm: Helm, promises: Promises
 ) -> tuple[tuple[Promised, ...] | None, str]:
-    """Return the workloads that chart and manifests of a component contain, or None and why they are not known."""
+    """Return the workloads in chart and manifests of a component. None: not known, with the reason."""
     if release is None:
         return None, ""
     key = f"{release.namespace}/{release.name}", release.revision
@@ -305,15 +315,15 @@ def _promised(
 
 
 def unsettled(state: ClusterState, context: ObserveContext) -> str:
-    """Return what a healthy cluster would still be about to do, empty if nothing."""
+    """Return what is still about to change in a healthy cluster. Empty: nothing."""
     pending = [workload.name for workload in state.workloads or () if workload.state == "pending"]
     lacking = (broken_promise(component.promised or (), state.workloads or ()) for component in state.components or ())
-    # What an operator makes may take a moment; what is gone although Helm made it does not come by itself.
+    # What an operator creates may take a moment. What Helm created and is gone does not come back by itself.
     pending += [b.entry.name for b in lacking if b and b.entry.kind == "StatefulSet" and b.cause == "workload-missing"]
     pending += [operand.workload.name for operand in state.operands or () if is_unplaced(operand)]
     if pending:
         return f"{', '.join(pending[:3])} not ready"
-    # The operator counts every node, so its policy is ready only in moments where none of them has just come.
+    # The operator counts every node, so its policy is ready only at moments when no node has just been added.
     if any(operand.workload.left_out for operand in state.operands or ()):
         waiting = [policy.name for policy in state.cluster_policies or () if policy.state == "notReady"]
         if waiting:
@@ -336,7 +346,7 @@ def unsettled(state: ClusterState, context: ObserveContext) -> str:
 
 
 def _not_lasting(state: ClusterState, wanted_s: float) -> str:
-    """Return what is ready and may lose it yet, or lost it and may be back, empty if nothing."""
+    """Return what is ready but not for long enough, or lost its readiness and may return. Empty: nothing."""
     for entry in state.own_workloads():
         if entry.state == "pending" and entry.losses:
             return f"{entry.name} lost its readiness"
@@ -346,11 +356,11 @@ def _not_lasting(state: ClusterState, wanted_s: float) -> str:
 
 
 def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
-    """Return what was seen.
+    """Return what was observed.
 
     Raises:
-        InputError: it is not whole: it lacks a permission that was asked for, an operand that is a workload, or pods of
-            a workload that is called ready.
+        InputError: it is not complete: a permission, an operand that is a workload, or pods of a ready workload are
+            missing.
     """
     seen, source = from_plain(ClusterState, data, "observation cluster"), "observation cluster"
     if "permissions_asked" in data and len(seen.permissions) != seen.permissions_asked:
@@ -359,7 +369,8 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
     again = operand_states(seen.workloads or (), stack_facts().operands)
     if _progress_of(seen.operands or ()) != _progress_of(again):
         raise InputError(source, "its operands are not those among its workloads.", "run the gate again")
-    # A Deployment has more pods than it wants while it is rolled or made smaller; a DaemonSet one on each of its nodes.
+    # A Deployment has more pods than desired while it is rolled out or scaled down. A DaemonSet has one on each of its
+    # nodes.
     others = ((w, w.ready < w.desired or (w.kind == "DaemonSet" and w.ready > w.desired)) for w in seen.workloads or ())
     unready = next((w for w, contradicts in others if w.state == "ready" and contradicts), None)
     if unready is not None:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes a DRA allocation: one pod claims two whole GPUs, the scheduler names them."""
+"""Observe a DRA allocation: a pod claims whole GPUs (two by default), and the scheduler allocates them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DraSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedDevice:
-    """One device that the claim was given; `known` tells whether a slice of that node has it, with its UUID."""
+    """One device that was allocated to the claim. `known`: a slice of that node lists it."""
 
     driver: str
     pool: str
@@ -63,8 +63,11 @@ class ClaimedDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """What was seen. `problem` is a slug when no test was possible, with `reason`; `container` is what the pod's own
-    container saw, None where nobody looked into it."""
+    """The whole observation.
+
+    `problem` is the slug of why no test was possible, with `reason`. `container` is what the pod's container observed;
+    None: it was not read.
+    """
 
     problem: str = ""
     reason: str = ""
@@ -83,10 +86,10 @@ class ClaimResult:
 
 
 def observe(context: ObserveContext) -> ClaimResult:
-    """Run the test and remove what it made.
+    """Run the test and remove what it created.
 
     Raises:
-        BringupError: the API server does not answer, or refuses the test's objects.
+        BringupError: the API server does not respond, or refuses the objects of the test.
     """
     settings = context.settings_of(_CHECK_ID, DraSettings)
     with Cluster(connection_from(context.connections)) as cluster:
@@ -137,7 +140,7 @@ def _nothing_free(slices: Iterable[Json], nodes: Iterable[str]) -> ClaimResult:
 
 
 def gpu_devices(slices: Iterable[Json], nodes: Iterable[str]) -> dict[tuple[str, str], str]:
-    """Return the whole GPUs in slices of the GPU driver that no taint keeps away: (pool, device) to node."""
+    """Return the node by (pool, device) for whole GPUs in slices of the GPU driver, without tainted ones."""
     wanted, driver = set(nodes), stack_facts().dra.driver
     found = {}
     for entry in slices:
@@ -150,8 +153,8 @@ def gpu_devices(slices: Iterable[Json], nodes: Iterable[str]) -> dict[tuple[str,
 
 
 def free_devices(slices: Iterable[Json], claims: Iterable[Json], nodes: Iterable[str]) -> dict[str, int]:
-    """Return how many GPUs of each node no claim holds."""
-    # Who has one by adminAccess, as what monitors it, takes nothing away; pools of other drivers have the same names.
+    """Return the number of GPUs by node that no claim holds."""
+    # A claim with adminAccess, as for monitoring, occupies nothing. Pools of other drivers can have the same names.
     driver = stack_facts().dra.driver
     results = [r for claim in claims for r in _results(claim) if r.get("driver") == driver and not r.get("adminAccess")]
     busy = {(r["pool"], r["device"]) for r in results}
@@ -165,7 +168,7 @@ def _results(claim: Json) -> list[Json]:
 
 
 def device_uuids(slices: Iterable[Json]) -> dict[tuple[str, str], str]:
-    """Return the UUIDs of the devices in slices that have one: (pool, device) to UUID."""
+    """Return the UUID by (pool, device) for devices in slices that have one."""
     found = {}
     for entry in slices:
         for device in entry["spec"].get("devices") or []:
@@ -254,7 +257,7 @@ def _objects(namespace: TemporaryNamespace, result: ClaimResult, settings: DraSe
 
 
 def settled(namespace: TemporaryNamespace, kinds: DraKinds, wait: PlacingTime, progress: Progress) -> tuple[Json, Json]:
-    """Return the claim and the pod once the pod is bound, or as they are when the scheduler has had its time."""
+    """Return claim and pod once the pod is bound, or as they are when the scheduler's time is over."""
     while True:
         pod = next(iter(namespace.pods()), {})
         claim = next(iter(namespace.cluster.list_objects(kinds.claims, namespace.name)), {})

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes what a recipe expects beside the workloads of its charts, until it is there or its time is over."""
+"""Observe what a recipe expects in addition to the workloads of its charts, until it is there or the time is over."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ Asked = tuple[str, int, Assertion]
 
 
 def observe(context: ObserveContext) -> ExpectedState:
-    """Look until everything is as expected, at most `settle_s` seconds (settings of gpu_stack).
+    """Poll until everything is as expected, for `settle_s` seconds at most (settings of gpu_stack).
 
     Raises:
-        BringupError: the API server does not answer.
+        BringupError: the API server does not respond.
     """
     recipe = context.recipe or {}
     objects, asserted = expected_in(recipe), list(asserted_in(recipe))
@@ -69,7 +69,7 @@ def observe(context: ObserveContext) -> ExpectedState:
 
 
 def open_points(seen: ExpectedState, asserted: list[Asked]) -> str:
-    """Return the first thing that is not as expected and may become so, empty if there is none."""
+    """Return the first thing that is not as expected and may still become so. Empty: there is none."""
     for entry in seen.objects:
         if entry.there is False or (entry.there and entry.desired and (entry.ready or 0) < entry.desired):
             return f"{entry.kind} {entry.name}"
@@ -80,7 +80,11 @@ def open_points(seen: ExpectedState, asserted: list[Asked]) -> str:
 
 
 def is_met(assertion: Assertion, objects: dict[str, Any]) -> bool:
-    """Tell whether an assertion holds: some object is as wanted; where none may be, each is known not to be."""
+    """Return whether an assertion holds.
+
+    It holds if some object is as wanted. An assertion that no object may match holds only if each is known not to
+    match.
+    """
     asked = [asked_of(assertion, entry) for entry in objects.values()]
     return any(answer == ("", "") for answer in asked) if assertion.must else all(said for said, _why in asked)
 
@@ -91,7 +95,7 @@ def _object(cluster: Cluster, entry: ExpectedObject) -> ExpectedObject:
         known = ", ".join(sorted(_KINDS))
         return replace(entry, problem=f"kind {entry.kind} is not known here ({known}); assert it in healthCheckAsserts")
     try:
-        # Secrets and all others are looked at by a list with a name: whoever may list need not be allowed to read one.
+        # Every kind is read by a list with a name, including Secrets: permission to list is then enough.
         found = cluster.find_listed(kind, entry.name, entry.namespace if kind.namespaced else "")
     except BringupError as error:
         return replace(entry, problem=f"{error.subject}: {error.reason}")
@@ -117,7 +121,7 @@ def _found(cluster: Cluster, assertion: Assertion) -> dict[str, Any]:
     try:
         kind: Kind = cluster.kind(assertion.api_version, assertion.kind)
     except NotFoundError:
-        # Of a kind that is not served, or that is misspelt, nobody can say that no object is so.
+        # If a kind is not served or misspelled, it cannot be concluded that no object matches.
         if assertion.must:
             return {}
         raise
@@ -125,7 +129,8 @@ def _found(cluster: Cluster, assertion: Assertion) -> dict[str, Any]:
     labels = ",".join(f"{key}={value}" for key, value in sorted(assertion.labels.items()))
     fields = f"metadata.name={assertion.name}" if assertion.name else ""
     found = cluster.list_objects(kind, namespace, labels=labels, fields=fields)
-    # What is on its way out satisfies nothing and holds nothing: a pod of a node that was replaced or lost.
+    # An object that is being deleted satisfies no assertion and violates none: a pod of a node that was replaced or
+    # lost.
     found = [o for o in found if not (o["metadata"].get("deletionTimestamp") or _is_lost(o))]
     places = {f"{o['metadata'].get('namespace', '')}/{o['metadata']['name']}".lstrip("/"): o for o in found}
     return {place: pruned(assertion.wanted, entry) for place, entry in sorted(places.items())}

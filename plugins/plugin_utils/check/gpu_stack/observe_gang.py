@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes whether gangs are admitted all or nothing: two gangs compete for room that only one of them fits into."""
+"""Observe whether gangs are admitted all or nothing: two gangs compete for room that only one of them fits into."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ from .capacity import Slots, moved, one_alone, room_left, slots_of
 from .kueue_gang import KUEUE, job_of_gang, kueue_kinds, own_queue
 from .ray_gang import KUBERAY, RAY_CLUSTERS, ray_cluster
 
-# The objects that keep the pods of gangs together, and what those who admit gangs say in them.
+# The objects that group the pods of gangs, and what schedulers report in them.
 
 GROUP = "PodGroup"
 
 
 def told(namespace: TemporaryNamespace, kind: Kind, name: str, *, by_quota: bool) -> str:
-    """Return what whoever admits a gang says of it."""
+    """Return what the gang scheduler reports about a gang."""
     if by_quota:
         return why_held(namespace.cluster, namespace.name, name)
     return _condition(group_of(namespace, kind, name))
 
 
 def group_of(namespace: TemporaryNamespace, kind: Kind, name: str) -> dict[str, Any] | None:
-    """Return the group of a gang: the one of its name, or what was made for the object of that name."""
+    """Return the group of a gang: the one of its name, or the one that an object of that name owns."""
     found = namespace.cluster.find(kind, name, namespace.name)
     if found is not None:
         return found
@@ -70,7 +70,7 @@ def _made_for(item: dict[str, Any], name: str) -> bool:
 
 
 def group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
-    """Return the kind of the objects that keep gangs together: groups of pods, or Workloads of Kueue.
+    """Return the kind of the objects that group gangs: pod groups, or Workloads of Kueue.
 
     Raises:
         NotFoundError: the API server does not serve it.
@@ -86,9 +86,9 @@ def group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
 
 
 def words_in(group: dict[str, Any] | None) -> list[str]:
-    """Return the conditions of a group, in words."""
+    """Return the conditions of a group as text."""
     status = (group or {}).get("status") or {}
-    # KAI keeps its own in schedulingConditions.
+    # KAI has its own in schedulingConditions.
     conditions = [*(status.get("conditions") or []), *(status.get("schedulingConditions") or [])]
     return [f"{c['type']}={c['status']} {c.get('message') or c.get('reason', '')}".strip() for c in conditions]
 
@@ -98,9 +98,9 @@ def _condition(group: dict[str, Any] | None) -> str:
     return "; ".join(([str(phase)] if phase else []) + words_in(group))[:300]
 
 
-# Gangs that somebody keeps from the scheduler, about which they say nothing. Pods wait for a scheduling gate, a
-# RayCluster makes no pods while it is suspended (ray-project/kuberay, ray-operator/ apis/ray/v1/raycluster_types.go:
-# RayClusterSpec.suspend). Kueue does both to what it manages: also to what names no queue, where it is told to
+# Gangs that are kept from the scheduler, so that they prove nothing about it. Pods wait for a scheduling gate; a
+# RayCluster creates no pods while it is suspended (ray-project/kuberay, ray-operator/apis/ray/v1/raycluster_types.go:
+# RayClusterSpec.suspend). Kueue does both to what it manages, even without a queue name if it is configured so
 # (kueue.sigs.k8s.io, "Setup manageJobsWithoutQueueName").
 
 GANG = "gpufleet.io/gang"
@@ -113,10 +113,10 @@ _LEFT_ALONE = (
 
 
 def held_gangs(namespace: TemporaryNamespace, *, ray: bool) -> dict[str, str]:
-    """Return by whom gangs are held, by their names.
+    """Return what holds each held gang, by the name of the gang.
 
     Raises:
-        BringupError: the API server does not answer, or refuses.
+        BringupError: the API server does not respond, or refuses.
     """
     waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
     held = {str(pod["metadata"]["labels"].get(GANG, "")): text for pod in waiting if (text := held_by_gates(pod))}
@@ -130,13 +130,13 @@ def held_gangs(namespace: TemporaryNamespace, *, ray: bool) -> dict[str, str]:
 
 
 def left_alone(namespace: TemporaryNamespace, workloads: Kind) -> dict[str, str]:
-    """Return which Jobs wait for Kueue without a Workload, by their names: nobody decides about them.
+    """Return which Jobs wait for Kueue without a Workload, by name: Kueue does not decide about them.
 
-    Kueue looks at the namespace before anything else (kubernetes-sigs/kueue, pkg/controller/jobframework/reconciler.go;
-    its page "Opt-in Namespace Management").
+    Kueue evaluates the namespace before anything else (kubernetes-sigs/kueue,
+    pkg/controller/jobframework/reconciler.go; its page "Opt-in Namespace Management").
 
     Raises:
-        BringupError: the API server does not answer, or refuses.
+        BringupError: the API server does not respond, or refuses.
     """
     made = {
         owner.get("name")
@@ -152,17 +152,17 @@ def left_alone(namespace: TemporaryNamespace, workloads: Kind) -> dict[str, str]
 def held_back(
     held: Mapping[str, str], bound: Mapping[str, int], asked: int, queue: str, *, by_kueue: bool = False
 ) -> dict[str, Any]:
-    """Return problem, reason and hint of a result whose gangs were kept from competing, else nothing. Pure.
+    """Return problem, reason and hint if gangs were kept from competing. Empty: they were not. Pure.
 
-    Of one that is held and one that was placed nobody learns whether the scheduler would have placed a part of the
-    other.
+    If one gang is held and the other was placed, it is not known whether the scheduler would have placed a part of the
+    former.
 
     Args:
-        held: by whom, by gang.
-        bound: pods with a place, by gang.
-        asked: GPUs that all gangs ask for together.
-        queue: ClusterQueue of the site through which they go, empty for none.
-        by_kueue: Kueue itself is to admit them, by a queue of the test.
+        held: what holds a gang, by gang.
+        bound: placed pods by gang.
+        asked: GPUs that all gangs request together.
+        queue: ClusterQueue of the site through which they go; empty: none.
+        by_kueue: Kueue itself admits them, by a queue of the test.
     """
     out = [name for name in bound if name in held and not bound[name]]
     if not out:
@@ -210,17 +210,17 @@ class GangSettings:
     cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
 
 
-# In `conditions` of a result, beside the groups: whether Kueue waits for pods.
+# Key in `conditions` of a result, beside the groups: whether Kueue waits for pods.
 WAITS = "waitForPodsReady"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangResult:
-    """What was seen. `problem` is a slug when no test was possible, with `reason`.
+    """The whole observation. `problem` is the slug of why no test was possible, with `reason`.
 
-    `bound` maps each gang to how many of its pods were bound when it had settled; `conditions` are the groups' words,
-    and what Kueue does by its configuration (WAITS), and `said` what was said of the first pod that was not bound.
-    `queue` is what the gangs asked for.
+    `bound` is the number of bound pods by gang when the test had settled. `conditions` has the conditions of the
+    groups, and what Kueue does by its configuration (WAITS). `said` is the scheduler's message about the first pod that
+    was not bound. `queue` is the queue that the gangs named.
     """
 
     provider: str
@@ -241,24 +241,24 @@ class GangResult:
 
     @property
     def waits_for_pods(self) -> bool | None:
-        """Whether Kueue waits for the pods of what it admitted, None where nobody says so."""
+        """Whether Kueue waits for the pods of what it admitted. None: not known."""
         return {"true": True, "false": False}.get(self.conditions.get(WAITS, ""))
 
 
 def observe(context: ObserveContext) -> GangResult:
-    """Run the test and remove what it made.
+    """Run the test and remove what it created.
 
     Raises:
-        BringupError: the API server does not answer, or refuses the test's objects.
+        BringupError: the API server does not respond, or refuses the objects of the test.
     """
     return observe_with(context, _provider(context, context.settings_of(_CHECK_ID, GangSettings)))
 
 
 def observe_with(context: ObserveContext, provider: str, *, ray: bool = False) -> GangResult:
-    """Run the test with gangs of that provider; `ray`: each is a RayCluster, whose pods KubeRay makes.
+    """Run the test with gangs of a provider. With `ray` each gang is a RayCluster, whose pods KubeRay creates.
 
     Raises:
-        BringupError: the API server does not answer, or refuses the test's objects.
+        BringupError: the API server does not respond, or refuses the objects of the test.
     """
     settings = context.settings_of(_CHECK_ID, GangSettings)
     with Cluster(connection_from(context.connections)) as cluster:
@@ -297,13 +297,13 @@ def _provider(context: ObserveContext, settings: GangSettings) -> str:
     if stated and stated not in gangs:
         raise InputError(f"settings of {_CHECK_ID}", f"provider is {stated!r}; there are {', '.join(gangs)}.")
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
-    # Of several in one recipe the first of the facts: what batch workloads name comes before what others default to.
-    # Who places comes before who only counts.
+    # If a recipe has several, the first of the facts: what batch workloads name comes before what others default to,
+    # and schedulers come before quotas.
     return stated or next((name for name in gangs if name in names), NATIVE)
 
 
 def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: GangFacts) -> tuple[str, str] | None:
-    """Return (slug, reason) when that scheduler cannot be asked."""
+    """Return (slug, reason) if that scheduler cannot be tested. None: it can."""
     if not _is_served(cluster, provider, facts):
         versions = "/".join(VERSIONS) if provider == NATIVE else facts.api_version.rpartition("/")[2]
         return "no-gang-scheduler", f"{facts.api_version.rpartition('/')[0]}/{versions} {facts.kind} is not served"
@@ -328,7 +328,7 @@ def _is_served(cluster: Cluster, provider: str, facts: GangFacts) -> bool:
 
 
 def _without_ray(cluster: Cluster, context: ObserveContext) -> tuple[str, str] | None:
-    """Return (slug, reason) when there is nobody who makes the pods of a RayCluster."""
+    """Return (slug, reason) if nothing creates the pods of a RayCluster. None: KubeRay does."""
     if RAY_CLUSTERS.api_version.partition("/")[2] not in cluster.served_versions(RAY_CLUSTERS.group):
         return "kuberay-missing", f"{RAY_CLUSTERS.api_version} {RAY_CLUSTERS.kind} is not served"
     component = next((entry for entry in components_of(context.recipe or {}) if entry.name == KUBERAY), None)
@@ -361,7 +361,7 @@ def _run(
             free = slots.resource, slots.count * slots.gpus
             own = stack.enter_context(own_queue(namespace, *free, settings.cleanup_s))
         objects = [_together(namespace, facts, slots, settings, result, name, ray=ray) for name in _GANGS]
-        # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
+        # Alternating: a scheduler that places pod by pod then gives both gangs a part, which exposes it.
         namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()
         wait = PlacingTime(settings.timeout_s, cluster.transport.outage)
@@ -369,7 +369,7 @@ def _run(
         conditions = {name: told(namespace, kind, name, by_quota=by_quota) for name in _GANGS}
         waits = waits_for_pods(cluster, namespace.name) if by_quota else None
         waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
-        # The test's own queue is to hold one of both, which its Workload says.
+        # The queue of the test is meant to hold one of both. Its Workload reports that.
         held = left_alone(namespace, kind) if by_quota else held_gangs(namespace, ray=ray)
         said = next(filter(None, (*map(why_pending, waiting), *(conditions.values() if by_quota else ()))), "")
         settled_s = round(time.monotonic() - started, 1)
@@ -420,7 +420,7 @@ def _namespace(
 def _moved(
     cluster: Cluster, context: ObserveContext, slots: Slots, bound: dict[str, int], namespace: str
 ) -> dict[str, Any]:
-    """Return problem, reason and hint where others took room meanwhile, or made some."""
+    """Return problem, reason and hint if other workloads took or freed room during the test."""
     if one_alone(slots, bound):
         return {}
     return moved(slots, room_left(slots, read_gpu_objects(cluster), namespace, tolerations_of(context)), bound)
@@ -436,7 +436,7 @@ def _together(
     *,
     ray: bool,
 ) -> list[dict[str, Any]]:
-    """Return the objects of a gang; through a queue of the site its pods are admitted together."""
+    """Return the objects of a gang. Through a queue of the site its pods are admitted together."""
     if ray:
         longest_s = settings.timeout_s + settings.cleanup_s
         return ray_cluster(namespace, name, result.provider, slots, result.queue, settings.image, longest_s)
@@ -489,9 +489,9 @@ def settled(
     wait: PlacingTime,
     progress: Progress,
 ) -> dict[str, int]:
-    """Return the bound pods of each gang once one is whole and nothing moved for the settle time, or at the end.
+    """Return the bound pods of each gang once one is whole and nothing has changed for the settle time, or at the end.
 
-    What stands still while the scheduler may be away for an outage is no answer.
+    A standstill during which the scheduler may be unavailable is no result.
     """
 
     def heard() -> bool:
@@ -513,7 +513,7 @@ def settled(
         whole = any(count >= slots.gang for count in bound.values())
         if whole and still_s >= settings.settle_s:
             break
-        # Parts of gangs that stay parts are an answer as well, after more patience.
+        # Partly placed gangs that stay so are a result as well, after a longer wait.
         if any(bound.values()) and still_s >= 5 * settings.settle_s and not wait.settling:
             break
         time.sleep(min(0.5, max(left_s, 0.01)))

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observer `hosts` of gate gpu_stack: with the driver in the operator's pods its tools are asked there, tool by tool.
+"""Observer `hosts` of gate gpu_stack: if the driver is in the operator's pods, its tools are run there, one by one.
 
-The registry takes a gate's own observer of a key first: where the operator owns the driver, the checks of gate nodes
-that need it are judged here, from evidence in the same files.
+The registry prefers a gate's own observer of a key. Where the operator owns the driver, the checks of gate nodes that
+need it are therefore judged here, from evidence in the same files.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ from .kube_objects import DRIVER_APP
 
 Json = dict[str, Any]
 DCGM_APP = "nvidia-dcgm"
-# Driver pods of ClusterPolicy, of resources NVIDIADriver, and on OpenShift, where the version of the nodes' system ends
-# their label `app` (NVIDIA/gpu-operator, controllers/upgrade_controller.go).
+# Labels of driver pods of a ClusterPolicy, of NVIDIADriver resources, and on OpenShift, where the version of the nodes'
+# operating system is at the end of their label `app` (NVIDIA/gpu-operator, controllers/upgrade_controller.go).
 _LABELS = {
     DRIVER_APP: (f"app={DRIVER_APP}", "app.kubernetes.io/component=nvidia-driver", "openshift.driver-toolkit=true"),
     DCGM_APP: (f"app={DCGM_APP}",),
 }
-# Anybody may give a pod such a label: one of the operator belongs to a DaemonSet whose owner is one of these
+# Any user may set such a label on a pod. A pod of the operator belongs to a DaemonSet whose owner is one of these
 # (controllers/object_controls.go and internal/state/state_skel.go: SetControllerReference).
 _OPERATORS_KINDS = ("ClusterPolicy", "NVIDIADriver")
-# The container that has the driver's tools; others of the pod (peermem, gdrcopy) do not.
+# The container that has the driver's tools. Others of the pod (peermem, gdrcopy) do not.
 _CONTAINERS = ("nvidia-driver-ctr", "nvidia-dcgm-ctr")
 
 
 def observe(context: ObserveContext) -> from_evidence.SavedHosts:
-    """Ask the driver's tools of every node in its pods, keep what they say, and return which hosts left evidence.
+    """Run the driver's tools of every node in its pods, save their output, and return which hosts left evidence.
 
     Raises:
-        BringupError: the API server does not answer, or no host left evidence.
+        BringupError: the API server does not respond, or no host left evidence.
     """
     return observe_at_level(context, context.settings_of(DCGM_DIAG, DcgmDiagSettings).level)
 
 
 def observe_without_load(context: ObserveContext) -> from_evidence.SavedHosts:
-    """Do the same without the diagnostic: on nodes with somebody's work nothing is loaded.
+    """Do the same without the diagnostic: nodes with running workloads must not be loaded.
 
     Raises:
-        BringupError: the API server does not answer, or no host left evidence.
+        BringupError: the API server does not respond, or no host left evidence.
     """
     return observe_at_level(context, 0)
 
@@ -73,7 +73,7 @@ def observe_at_level(context: ObserveContext, level: int) -> from_evidence.Saved
     """Do the same with the diagnostic at that level; 0: without it.
 
     Raises:
-        BringupError: the API server does not answer, or no host left evidence.
+        BringupError: the API server does not respond, or no host left evidence.
     """
     site = context.site
     settings = context.settings_of(DCGM_DIAG, DcgmDiagSettings)
@@ -90,7 +90,7 @@ def observe_at_level(context: ObserveContext, level: int) -> from_evidence.Saved
 
 
 def _sets_of_operator(cluster: Cluster) -> frozenset[str]:
-    """Return the UIDs of the DaemonSets that the operator made, wherever it is installed."""
+    """Return the UIDs of the DaemonSets that the operator created, in any namespace."""
     return frozenset(
         item["metadata"]["uid"]
         for item in cluster.list_objects(DAEMON_SETS)
@@ -100,7 +100,7 @@ def _sets_of_operator(cluster: Cluster) -> frozenset[str]:
 
 
 def _running_by_node(cluster: Cluster, app: str, sets: Collection[str]) -> dict[str, Json]:
-    """Return the running pod of an operand on each node, of these DaemonSets alone: nothing is run in a user's pod."""
+    """Return the running pod of an operand on each node, only of these DaemonSets: nothing is run in a user's pod."""
     pods = (pod for label in _LABELS[app] for pod in cluster.list_objects(PODS, labels=label))
     running = (pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running")
     lasting = (pod for pod in running if not pod["metadata"].get("deletionTimestamp"))
@@ -120,7 +120,7 @@ def _collect(
         reason = f"no running pod of the operator's {DRIVER_APP} on node {host.node_name}"
         write_evidence(context.run_dir, unreached(host.name, reason), DRIVERS)
         return
-    # The diagnosis needs DCGM; where the operator runs none of its own, the driver's pod may have it.
+    # The diagnostic needs DCGM. If the operator runs no DCGM of its own, the driver's pod may have it.
     dcgm = pods[DCGM_APP].get(host.node_name, driver)
     results: dict[str, ToolRun] = {}
     for tool, argv in pod_tools(level):
@@ -168,5 +168,5 @@ def _run_tool(cluster: Cluster, pod: Json, argv: tuple[str, ...], limit_s: float
     )
 
 
-# The same evidence files, so the same facts; only the way to the tools differs.
+# The evidence files are the same, and so are the facts. Only the access to the tools differs.
 OBSERVER = replace(from_evidence.OBSERVER, observe=observe)

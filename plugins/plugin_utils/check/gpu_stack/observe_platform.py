@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes what components answer for beyond their workloads: their webhooks, gateways and volumes.
+"""Observe what components provide beyond their workloads: their webhooks, gateways and volumes.
 
-Nothing is made: the object that a webhook must refuse is asked for as a dry run.
+Nothing is created: the object that a webhook must refuse is submitted as a dry run.
 """
 
 from __future__ import annotations
@@ -28,20 +28,27 @@ from ...component_stack.read import read_workloads
 from ...outcome.errors import BringupError, InputError, NotFoundError
 from ..spec import ObserveContext, observer_of
 
-# What components answer for beyond their workloads: webhooks, gateways and volumes, as values. Reading is pure.
+# What components provide beyond their workloads: webhooks, gateways and volumes, as values. Reading is pure.
 
 Json = dict[str, Any]
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
-# What the definitions of InferencePools are called before their API group.
+# Prefix of the names of InferencePool definitions, before their API group.
 POOLS = "inferencepools."
 _GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One entry of a webhook configuration that a service in the cluster answers: `ready` counts its endpoints;
-    `strict`: where it is not answered, nothing that it looks at can be written (failurePolicy Fail); `has_ca`: the
-    server knows by which certificate it is."""
+    """One entry of a webhook configuration that is served by a service in the cluster.
+
+    Attributes:
+        configuration: name of the configuration.
+        name: name of the entry.
+        service: `namespace/name`.
+        ready: its ready endpoints.
+        strict: if it is not served, nothing that it intercepts can be written (failurePolicy Fail).
+        has_ca: it has a caBundle, so that the API server trusts it.
+    """
 
     configuration: str
     name: str
@@ -53,8 +60,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedObject:
-    """An object of a component that its webhook must refuse, asked for without making it: whether it was accepted, and
-    what the server said."""
+    """An object that a component's webhook must refuse, submitted as a dry run: was it accepted, and the response."""
 
     component: str
     kind: str
@@ -64,11 +70,15 @@ class TriedObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A GatewayClass or Gateway: the word of the condition that counts (`True`, `False`, `Unknown`, empty for none),
-    with its message; `of_class` is the class of a Gateway, and the controller of a class.
+    """A GatewayClass or Gateway.
 
-    `addresses` of a Gateway are those by which it is reached; `ready` counts the endpoints that serve it, None where it
-    has no Service or nobody looked.
+    Attributes:
+        name: with its namespace, if it has one.
+        status: status of the relevant condition (`True`, `False`, `Unknown`); empty: it has none.
+        message: message of that condition.
+        of_class: the class of a Gateway, or the controller of a class.
+        addresses: where a Gateway is reached.
+        ready: endpoints that serve a Gateway; None: it has no Service, or was not observed.
     """
 
     name: str
@@ -81,7 +91,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeClaim:
-    """A PersistentVolumeClaim of a component's namespace; `storage_class` is None where it asks for the default."""
+    """A PersistentVolumeClaim of a component's namespace. `storage_class` is None if it uses the default."""
 
     name: str
     phase: str
@@ -91,10 +101,10 @@ class VolumeClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformState:
-    """Everything. Fields are None where the server does not serve the kind or nobody looked.
+    """The whole observation. A field is None if the server does not serve the kind, or it was not observed.
 
-    `unready` names the components whose workloads are not ready, with the reason. Beside the `gateway_classes` stand
-    the definitions of InferencePools that were looked for (`inferencepools.<group>`, True where they are served).
+    `unready` has the components whose workloads are not ready, with the reason. `gateway_classes` also has the
+    definitions of InferencePools that were looked up (`inferencepools.<group>`, True if they are served).
     """
 
     webhooks: tuple[Webhook, ...] | None = None
@@ -108,7 +118,7 @@ class PlatformState:
     schema_version: int = 1
 
     def why_unready(self, components: Iterable[str]) -> tuple[str, str] | None:
-        """Return the first of these components whose workloads are not ready, with the reason; None if all are."""
+        """Return the first of these components whose workloads are not ready, with the reason. None: all are ready."""
         wanted = set(components)
         return next((entry for entry in self.unready if entry[0] in wanted), None)
 
@@ -116,7 +126,10 @@ class PlatformState:
 def webhooks_of(
     configurations: Iterable[Json], namespaces: Iterable[str], ready: Mapping[tuple[str, str], int]
 ) -> tuple[Webhook, ...]:
-    """Return the webhooks that services in these namespaces answer; `ready` counts endpoints by namespace and name."""
+    """Return the webhooks that are served in these namespaces.
+
+    `ready` has the endpoints by namespace and name of a service.
+    """
     wanted, found = set(namespaces), []
     for item in configurations:
         for hook in item.get("webhooks") or []:
@@ -132,7 +145,7 @@ def webhooks_of(
                     service="/".join(place),
                     ready=ready.get(place, 0),
                     strict=hook.get("failurePolicy", "Fail") == "Fail",
-                    # Charts put a line end there until cert-manager injects the certificate (`Cg==`).
+                    # Charts put a newline there until cert-manager injects the certificate (`Cg==`).
                     has_ca=len(str(client.get("caBundle") or "")) > len("Cg=="),
                 )
             )
@@ -140,8 +153,10 @@ def webhooks_of(
 
 
 def ready_endpoints(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
-    """Return how many ready endpoints each service has, by namespace and name; no word of readiness means ready
-    (discovery.k8s.io/v1, EndpointConditions)."""
+    """Return the number of ready endpoints of each service, by namespace and name.
+
+    An endpoint without the condition counts as ready (discovery.k8s.io/v1, EndpointConditions).
+    """
     found: dict[tuple[str, str], int] = {}
     for item in slices:
         metadata = item["metadata"]
@@ -166,7 +181,7 @@ def condition_of(item: Json, kind: str) -> Condition:
 
 
 def gateway_state(item: Json, served: Mapping[tuple[str, str], int]) -> Condition:
-    """Return a Gateway with its addresses and who serves it; `served` counts endpoints by namespace and Gateway."""
+    """Return a Gateway with its addresses and endpoints. `served` has the endpoints by namespace and Gateway."""
     metadata = item["metadata"]
     found = (item.get("status") or {}).get("addresses") or []
     return replace(
@@ -177,10 +192,10 @@ def gateway_state(item: Json, served: Mapping[tuple[str, str], int]) -> Conditio
 
 
 def endpoints_of_gateways(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
-    """Return how many ready endpoints the Services of Gateways have, by namespace and Gateway.
+    """Return the number of ready endpoints of the Services of Gateways, by namespace and Gateway.
 
-    Slices have the labels of their Service, and a controller puts the Gateway's name on that (gateway-api.sigs.k8s.io,
-    GEP-1762: in-cluster gateway deployments).
+    Slices have the labels of their Service, and a controller labels that with the Gateway's name
+    (gateway-api.sigs.k8s.io, GEP-1762: in-cluster gateway deployments).
     """
     found: dict[tuple[str, str], int] = {}
     for item in slices:
@@ -198,7 +213,7 @@ def _ready_in(item: Json) -> int:
 
 
 def default_classes(classes: Iterable[Json]) -> tuple[str, ...]:
-    """Return the names of the StorageClasses that claims get which name none."""
+    """Return the names of the default StorageClasses."""
     marked = (
         item["metadata"]["name"]
         for item in classes
@@ -208,7 +223,7 @@ def default_classes(classes: Iterable[Json]) -> tuple[str, ...]:
 
 
 def volume_claim(item: Json, late: Iterable[str]) -> VolumeClaim:
-    """Return a claim; `late` are the classes that bind only once a pod wants the volume."""
+    """Return a claim. `late` are the classes that bind only once a pod uses the volume."""
     metadata, spec = item["metadata"], item.get("spec") or {}
     wanted = spec.get("storageClassName")
     return VolumeClaim(
@@ -224,10 +239,11 @@ _LATE = "WaitForFirstConsumer"
 
 
 def observe(context: ObserveContext) -> PlatformState:
-    """Look once.
+    """Observe once.
 
     Raises:
-        BringupError: the API server does not answer.
+        InputError: no recipe is resolved.
+        BringupError: the API server does not respond.
     """
     if context.recipe is None:
         raise InputError("recipe", "none is resolved.", "resolve it before the gate runs (role gpu_stack does)")
@@ -241,7 +257,7 @@ def observe(context: ObserveContext) -> PlatformState:
         gateways = _gateways(cluster) if any(facts.gateway_class for facts in known.values()) else (None, None)
         return PlatformState(
             webhooks=_webhooks(cluster, namespaces) if any(facts.webhooks for facts in known.values()) else None,
-            # Even a dry run takes the right to create.
+            # Even a dry run needs permission to create.
             tried=tuple(
                 _tried(cluster, name, facts)
                 for name, facts in known.items()
@@ -295,7 +311,7 @@ def _has_pools(cluster: Cluster, group: str) -> bool:
 
 
 def _tried(cluster: Cluster, name: str, facts: ControllerFacts) -> TriedObject:
-    """Ask for an object that must be refused, as a dry run, in a version that the server has."""
+    """Submit an object that must be refused, as a dry run, in a version that the server serves."""
     group, _slash, version = str(facts.invalid["apiVersion"]).rpartition("/")
     kind = str(facts.invalid["kind"])
     served = cluster.served_versions(group)

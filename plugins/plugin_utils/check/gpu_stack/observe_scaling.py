@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes whether a pending pod with GPUs gets a node that was not there, and whether that node goes again.
+"""Observe whether a pending pod with GPUs gets a new node, and whether that node is removed again.
 
-It is paid for, so only a site that states the check is asked. The pod is one that no node of today may have: free GPUs
-answer nothing. A guard on each of those keeps it away, a pod without GPUs that it may share no node with. By the names
-of nodes it could not be kept away: Karpenter takes no notice of a pod whose node affinity names kubernetes.io/hostname,
-whatever the operator (kubernetes-sigs/karpenter, pkg/controllers/provisioning/provisioner.go: validateAffinity,
-pkg/apis/v1/labels.go: RestrictedLabels; its issues 1596 and 3214). Nor by a label of ours: cluster-autoscaler takes the
-labels of a node that is to come from one that is there, and of its pods those of DaemonSets alone
+The node costs money, so the test only runs at a site that configures the check. The pod must not fit on any present
+node: free GPUs would prove nothing. So each of those gets a guard, a pod without GPUs that the test pod must not share
+a node with. Names of nodes cannot be used for that: Karpenter ignores a pod whose node affinity names
+kubernetes.io/hostname, whatever the operator (kubernetes-sigs/karpenter, pkg/controllers/provisioning/provisioner.go:
+validateAffinity, pkg/apis/v1/labels.go: RestrictedLabels; its issues 1596 and 3214). Nor can a label:
+cluster-autoscaler copies the labels of a future node from a present one, and of its pods only those of DaemonSets
 (kubernetes/autoscaler, cluster-autoscaler/simulator/node_info_utils.go).
 """
 
@@ -40,23 +40,25 @@ from ..kit.settings import setting
 from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext, observer_of
 
-# A node that was added for a pending pod, as values. Reading is pure. Whoever adds nodes says of a pending pod what
-# it does, in events about the pod: cluster-autoscaler `TriggeredScaleUp` and `NotTriggerScaleUp`
-# (kubernetes/autoscaler, cluster-autoscaler FAQ: "What events are emitted by CA?"), Karpenter `Nominated` and
-# `FailedScheduling` from its own component, which in EKS Auto Mode is eks-auto-mode/compute (kubernetes-
-# sigs/karpenter, pkg/controllers/provisioning/scheduling/events.go). What they say of themselves: NodePools have a
-# condition Ready; cluster-autoscaler writes a ConfigMap, as YAML since 1.30 and as text before (cluster-
-# autoscaler/clusterstate/api/types.go).
+# A node that was added for a pending pod, as values. Reading is pure. Autoscalers report what they do for a pending pod
+# in events about the pod: cluster-autoscaler `TriggeredScaleUp` and `NotTriggerScaleUp` (kubernetes/autoscaler,
+# cluster-autoscaler FAQ: "What events are emitted by CA?"), Karpenter `Nominated` and `FailedScheduling` from its own
+# component, which in EKS Auto Mode is eks-auto-mode/compute (kubernetes-sigs/karpenter,
+# pkg/controllers/provisioning/scheduling/events.go). They report their own state, too: NodePools have a condition
+# Ready; cluster-autoscaler writes a ConfigMap, as YAML since 1.30 and as text before
+# (cluster-autoscaler/clusterstate/api/types.go).
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 _YES = ("TriggeredScaleUp", "Nominated")
 _NO = ("NotTriggerScaleUp", "FailedScheduling")
-# How the names of schedulers end where the pod does not tell it: kai-scheduler, gke.io/...-scheduler of Google Cloud.
+# Suffix of the names of schedulers, for events where the pod does not name it: kai-scheduler, gke.io/...-scheduler of
+# Google Cloud.
 _SCHEDULER = "scheduler"
-# Classes of cluster-autoscaler's own: one adds nothing, the other grows the groups that pending pods grow (its FAQ,
-# "How can I use ProvisioningRequest to run batch workloads"). Of another nobody knows that: node pools of GKE with
-# queued provisioning get nodes by requests alone (gcloud container node-pools create, --enable-queued-provisioning).
+# Classes of cluster-autoscaler itself: one adds nothing, the other grows the groups that pending pods grow (its FAQ,
+# "How can I use ProvisioningRequest to run batch workloads"). For other classes that is not known: node pools of GKE
+# with queued provisioning only get nodes by requests (gcloud container node-pools create,
+# --enable-queued-provisioning).
 _OWN_CLASSES = ("check-capacity.autoscaling.x-k8s.io", "best-effort-atomic-scale-up.autoscaling.x-k8s.io")
 _FULL = re.compile(
     r"max node group size reached|exceed(?:s|ed)? limits|max cluster .* limit reached|quota", re.IGNORECASE
@@ -68,27 +70,42 @@ _HEALTH = re.compile(r"^\s*Health:\s+(\w+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalerWords:
-    """What was said of the pod: `taken` that a node comes for it, `refused` that none does, each the last of its kind
-    with who said it; empty where nobody did."""
+    """What autoscalers reported about the pod.
+
+    `taken` is the last event that a node is added, `refused` the last that none is, each with its source. Empty: there
+    was none.
+    """
 
     taken: str = ""
     refused: str = ""
 
     @property
     def is_full(self) -> bool:
-        """Whether it was refused because there is no more room to grow."""
+        """Whether it was refused because the pools cannot grow any more."""
         return bool(_FULL.search(self.refused))
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeScaling:
-    """Everything. `problem` is a slug when no test was possible, with `reason`.
+    """The whole observation.
 
-    `answers` is what whoever adds nodes says of itself; `by_request` are classes of ProvisioningRequests by which Kueue
-    asks for nodes that may come for nothing else; `words` what it said of the pod; `node` the node that came for
-    it after `up_s` and was not there before, with so many `gpus`; `placed`: the pod has it, else `unplaced` is what the
-    scheduler says of the pod; `started`: its container ran, else `unstarted` says why not; `gone_s`: when the node was
-    gone again after the pod, None if it is there still after `waited_s`.
+    Attributes:
+        problem: slug of why no test was possible.
+        reason: its text.
+        answers: what autoscalers report about themselves.
+        by_request: classes of ProvisioningRequests by which Kueue requests nodes that may come for nothing else.
+        words: what autoscalers reported about the pod.
+        asked: GPUs that the pod requests.
+        node: the new node for the pod.
+        gpus: its GPUs.
+        up_s: seconds until it was there.
+        placed: the pod is bound to it.
+        unplaced: otherwise the scheduler's message about the pod.
+        started: its container ran.
+        unstarted: why not.
+        gone_s: seconds after the pod until the node was removed; None: it is still there.
+        waited_s: seconds for which that was observed.
+        leftovers: what could not be removed.
     """
 
     problem: str = ""
@@ -111,15 +128,15 @@ class NodeScaling:
 
 
 def words_of(events: Iterable[Json], scheduler: str = "") -> AutoscalerWords:
-    """Return what events about a pod say of nodes for it.
+    """Return what events about a pod report on nodes for it.
 
-    Karpenter gives the reason that every scheduler gives as well; a scheduler of the cluster reports by the name that
-    the pod has in schedulerName (kubernetes/kubernetes, pkg/scheduler/profile/profile.go), which platforms change
-    (Google Cloud, "About GKE cluster autoscaling": profile optimize-utilization).
+    Karpenter uses a reason that every scheduler uses too. A scheduler of the cluster reports by the name in the pod's
+    schedulerName (kubernetes/kubernetes, pkg/scheduler/profile/profile.go), which platforms change (Google Cloud,
+    "About GKE cluster autoscaling": profile optimize-utilization).
 
     Args:
         events: all about one pod.
-        scheduler: who is to place it by its schedulerName.
+        scheduler: the pod's schedulerName.
     """
     found = {True: "", False: ""}
     for event in sorted(events, key=_when):
@@ -132,19 +149,21 @@ def words_of(events: Iterable[Json], scheduler: str = "") -> AutoscalerWords:
 
 
 def request_classes(configs: Iterable[Json]) -> tuple[str, ...]:
-    """Return the classes of Kueue's ProvisioningRequestConfigs whose nodes may come for requests alone."""
+    """Return the classes of Kueue's ProvisioningRequestConfigs whose nodes may come only for requests."""
     classes = {str((item.get("spec") or {}).get("provisioningClassName", "")) for item in configs}
     return tuple(sorted(classes - {"", *_OWN_CLASSES}))
 
 
 def node_for(nodes: Iterable[Json], taken: str, selector: Mapping[str, str]) -> str:
-    """Return which of the nodes that came is the pod's, empty for none of them: the one that was promised by name or by
-    NodeClaim, or where no promise names any the first with these labels.
+    """Return which of the new nodes is the pod's. Empty: none of them.
+
+    It is the one that was announced by name or by NodeClaim. If no node was announced, it is the first one with the
+    labels of the selector.
 
     Args:
         nodes: metadata of the nodes that were not there before.
-        taken: what was said of the pod.
-        selector: labels of the nodes that were asked for.
+        taken: what was reported about the pod.
+        selector: labels of the requested nodes.
     """
     promised = set(_PROMISED.findall(taken))
     fitting = [node for node in nodes if selector.items() <= (node.get("labels") or {}).items()]
@@ -163,7 +182,7 @@ def _when(event: Json) -> str:
 
 
 def node_pool(item: Json) -> str:
-    """Return what a NodePool of Karpenter says of itself, in one line."""
+    """Return the state of a Karpenter NodePool in one line."""
     conditions = (item.get("status") or {}).get("conditions") or []
     ready: Json = next((entry for entry in conditions if entry.get("type") == "Ready"), {})
     word = {"True": "ready", "False": "not ready"}.get(str(ready.get("status")), "of unknown readiness")
@@ -175,8 +194,10 @@ def node_pool(item: Json) -> str:
 
 
 def autoscaler_status(text: str) -> str:
-    """Return what cluster-autoscaler says of itself, in one line, from its ConfigMap; what is neither of its two forms
-    is said to be so."""
+    """Return the state of cluster-autoscaler in one line, from the text of its ConfigMap.
+
+    If the text has neither of the two known forms, the line reports that.
+    """
     try:
         found = next(iter(documents(text)), None)
     except ValueError:
@@ -197,17 +218,20 @@ _KARPENTER = "karpenter.sh"
 _STATUS = "cluster-autoscaler-status", "kube-system"
 _NAME, _GUARD = "wants-a-node", "guard"
 _GUARD_LABELS = {"gpufleet.io/guard": "nodes-of-today"}
-# Pods below -10 get no node of cluster-autoscaler (its FAQ: expendable-pods-priority-cutoff).
+# Pods below -10 get no node from cluster-autoscaler (its FAQ: expendable-pods-priority-cutoff).
 _PRIORITY = 0
 _POLL_S = 2.0
-# How often all nodes are listed while the pod has none.
+# Seconds between two lists of all nodes while the pod has none.
 _NODES_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSettings:
-    """Settings of check cluster-autoscaling. A site that states any of them has nodes added to its cluster by somebody,
-    and lets the test have one, which is paid for until it is gone again; unless it states that nobody adds any."""
+    """Settings of check cluster-autoscaling.
+
+    A site that sets any of them has an autoscaler and allows the test to add a node, which costs money until it is
+    removed. The exception is `added: false`.
+    """
 
     added: bool = setting(
         "Whether nodes are added to the cluster as pods need them. False says that nobody adds any: the check is then "
@@ -226,10 +250,10 @@ class ScalingSettings:
 
 
 def observe(context: ObserveContext) -> NodeScaling:
-    """Run the test and remove what it made; the node is removed by whoever added it.
+    """Run the test and remove what it created. The node is removed by the autoscaler that added it.
 
     Raises:
-        BringupError: the API server does not answer, or refuses the test's objects.
+        BringupError: the API server does not respond, or refuses the objects of the test.
     """
     settings = context.settings_of(CHECK_ID, ScalingSettings)
     if not context.site.adds_nodes:
@@ -257,7 +281,7 @@ def observe(context: ObserveContext) -> NodeScaling:
 
 
 def _answers(cluster: Cluster) -> tuple[str, ...]:
-    """Return what those who add nodes say of themselves."""
+    """Return what autoscalers report about themselves."""
     versions = cluster.served_versions(_KARPENTER)
     kind = Kind(f"{_KARPENTER}/{versions[0]}", "NodePool", "nodepools", namespaced=False) if versions else None
     pools = (cluster.find_all(kind) or []) if kind else []
@@ -271,7 +295,10 @@ def _by_request(cluster: Cluster) -> tuple[str, ...]:
 
 
 def _status(cluster: Cluster) -> tuple[str, ...]:
-    """Return what cluster-autoscaler says; it explains a silence, so nobody needs a right in kube-system for it."""
+    """Return the state of cluster-autoscaler.
+
+    It only helps to explain a missing reaction, so no permission in kube-system is required.
+    """
     try:
         found = cluster.find(CONFIG_MAPS, *_STATUS)
     except ForbiddenError:
@@ -280,20 +307,20 @@ def _status(cluster: Cluster) -> tuple[str, ...]:
 
 
 def guards_of(namespace: TemporaryNamespace, nodes: Collection[str], settings: ScalingSettings) -> list[Json]:
-    """Return a guard for each of these nodes, which keeps the pod of the test away from it; none if there is no node.
+    """Return a guard for each of these nodes, which keeps the test pod away from it. Empty: there are no nodes.
 
     Raises:
         InputError: the template does not render with these values.
     """
     if not nodes:
-        # A cluster whose GPU nodes come only when somebody asks for them.
+        # A cluster whose GPU nodes are added only on demand.
         return []
     values = {"name": _GUARD, "nodes": sorted(nodes), "labels": {**namespace.labels, **_GUARD_LABELS}}
     return _rendered("cluster-autoscaling-guards.yaml.j2", values, namespace, settings)
 
 
 def pod_of(namespace: TemporaryNamespace, settings: ScalingSettings) -> list[Json]:
-    """Return the pod that no node with a guard may have.
+    """Return the pod that does not fit on a node with a guard.
 
     Raises:
         InputError: the template does not render with these values.
@@ -320,10 +347,10 @@ def _rendered(template: str, values: Json, namespace: TemporaryNamespace, settin
 
 
 class NodeTest:
-    """Asks for a node by a pod, and looks what becomes of both."""
+    """Requests a node by a pod, and observes both."""
 
     def __init__(self, namespace: TemporaryNamespace, settings: ScalingSettings, progress: Progress) -> None:
-        """Remember where, and which nodes there are."""
+        """Store the place of the test and the present nodes."""
         self._namespace, self._settings, self._progress = namespace, settings, progress
         self._cluster = namespace.cluster
         nodes = self._cluster.list_objects(NODES)
@@ -332,8 +359,10 @@ class NodeTest:
         self._listed_at, self._ended = -_NODES_S, False
 
     def up(self, seen: NodeScaling) -> NodeScaling:
-        """Guard the nodes that are there and make the pod; follow it until it runs, or until the time is over for what
-        it waits for."""
+        """Guard the present nodes and create the pod.
+
+        Follow it until it runs, or until the time limit of its current stage.
+        """
         undecided = self._guard()
         if undecided:
             reason = f"{count(undecided, 'pod')} of the test, which keep it off the nodes of today, got no answer"
@@ -351,12 +380,12 @@ class NodeTest:
             time.sleep(_POLL_S)
 
     def _held(self, seen: NodeScaling) -> NodeScaling | None:
-        """Return that a pod is held by a scheduling gate, so that nobody was asked for a node; None if none is."""
+        """Return that a scheduling gate holds a pod, so that no node was requested. None: none does."""
         held = first_held(self._namespace.pods())
         return replace(seen, problem="held-by-admission", reason=f"{held}; {NO_QUEUE_HINT}") if held else None
 
     def _guard(self) -> int:
-        """Make the guards; return for how many nobody decided in time whether they have their nodes."""
+        """Create the guards. Return for how many of them it was not decided in time whether they are placed."""
         bodies = guards_of(self._namespace, self._guarded, self._settings)
         self._namespace.create_at_once(bodies)
         deadline = Deadline.after(self._settings.answer_s)
@@ -398,7 +427,7 @@ class NodeTest:
         )
 
     def _new_node(self, taken: str) -> str:
-        """Return the node that came for the pod, which does not have it yet. This lists every node, so not often."""
+        """Return the new node for a pod that is not bound yet. This lists every node, so it is done rarely."""
         if time.monotonic() - self._listed_at < _NODES_S:
             return ""
         self._listed_at = time.monotonic()
@@ -406,7 +435,7 @@ class NodeTest:
         return node_for(new, taken, self._settings.selector)
 
     def down(self, seen: NodeScaling) -> NodeScaling:
-        """Wait until the node is gone, for its pod is."""
+        """Wait until the node is removed, after its pod is gone."""
         started, deadline = time.monotonic(), Deadline.after(self._settings.down_s)
         while True:
             there = self._cluster.find(NODES, seen.node) is not None
@@ -418,7 +447,7 @@ class NodeTest:
 
 
 def _may_hold(node: Json, settings: ScalingSettings) -> bool:
-    """Whether the pod could get a node that is there, now or once its GPUs are free or serve again."""
+    """Return whether the pod could get a present node, now or once its GPUs are free or healthy again."""
     labels = node["metadata"].get("labels") or {}
     return settings.selector.items() <= labels.items() and GPU in ((node.get("status") or {}).get("capacity") or {})
 

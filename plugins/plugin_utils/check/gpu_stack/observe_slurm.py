@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes a Slurm that Slinky's operator runs: asks it by its own commands, in its login pod or its controller's."""
+"""Observe a Slurm that Slinky's operator runs, by Slurm's own commands in its login pod or that of its controller."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ from ...runtime.redaction import redact
 from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
 
-# What was seen of a Slurm that Slinky's operator runs: its sets of workers, and what its own commands said. Names are
-# those of SlinkyProject/slurm-operator at v1.2.0: api/v1beta1, and internal/builder/labels, whose pods have
-# `app.kubernetes.io/name` slurmctld or login, which is the name of their container, too. What a worker is called as a
-# node of Slurm is a label of its pod (api/v1beta1/well_known.go, internal/controller/nodeset/utils). A Slurm may have
-# nodes beside those workers.
+# What was observed of a Slurm that Slinky's operator runs: its sets of workers, and the output of its own commands.
+# Names are those of SlinkyProject/slurm-operator at v1.2.0: api/v1beta1, and internal/builder/labels, whose pods have
+# `app.kubernetes.io/name` slurmctld or login, which is the name of their container, too. The node name of a worker in
+# Slurm is a label of its pod (api/v1beta1/well_known.go, internal/controller/nodeset/utils). A Slurm may have nodes in
+# addition to those workers.
 
-# Of `scontrol ping` (SchedMD/slurm, src/scontrol/scontrol.c); a backup is `backup`, or `backup1` where there are more.
+# Output of `scontrol ping` (SchedMD/slurm, src/scontrol/scontrol.c). A backup is `backup`, or `backup1` if there are
+# more.
 _PING = re.compile(r"^Slurmctld\((\w+)\) at (\S+) is (UP|DOWN)$", re.MULTILINE)
 MARK = "gpufleet-node"
 _WORKER = "nodeset.slinky.slurm.net/pod-hostname"
-# Of SchedMD/slurm, src/common/slurm_errno.c: no node is free, or others that wait come first.
+# Messages of SchedMD/slurm, src/common/slurm_errno.c: no node is free, or other waiting jobs come first.
 BUSY, LATER = "Requested nodes are busy", "Immediate execution impossible"
 _RAN = re.compile(rf"^{MARK} (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """How a command ended in the pod (`rc` is None where it did not), and what it printed."""
+    """How a command ended in the pod (`rc` is None: it did not), and what it printed."""
 
     rc: int | None
     stdout: str = ""
@@ -50,14 +51,14 @@ class Said:
 
     @property
     def last(self) -> str:
-        """Its last words."""
+        """The last line that it printed."""
         lines = [line.strip() for line in f"{self.stdout}\n{self.stderr}".splitlines() if line.strip()]
         return lines[-1][:300] if lines else "it said nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSet:
-    """A NodeSet: how many workers it is to have, and how many of them are ready."""
+    """A NodeSet: how many workers it should have, and how many of them are ready."""
 
     name: str
     desired: int
@@ -66,11 +67,11 @@ class WorkerSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmSeen:
-    """Everything. `problem` is a slug where nothing could be asked, with `reason`.
+    """The whole observation. `problem` is the slug of why nothing could be queried, with `reason`.
 
-    `workers` are the ready workers, as Slurm is to call them; `pod` is where the commands ran (`namespace/name`);
-    `ping`, `nodes` and `job` are what `scontrol ping`, `scontrol show nodes` and `srun` said, None where they were not
-    run. After a job that was refused `nodes` are of then.
+    `workers` are the ready workers by their node name in Slurm. `pod` is where the commands ran (`namespace/name`).
+    `ping`, `nodes` and `job` are the results of `scontrol ping`, `scontrol show nodes` and `srun`; None: not run. After
+    a job that was refused, `nodes` was read again.
     """
 
     problem: str = ""
@@ -85,7 +86,7 @@ class SlurmSeen:
 
 
 def worker_set(item: Mapping[str, Any]) -> WorkerSet:
-    """Return a NodeSet; one that has a worker on every node that fits has no number of its own to reach."""
+    """Return a NodeSet. One with a worker on every matching node has no desired number of its own."""
     spec, status = item.get("spec") or {}, item.get("status") or {}
     by_nodes = str(spec.get("scalingMode") or "").lower() == "daemonset"
     desired = status.get("replicas", 0) if by_nodes else spec.get("replicas", 1)
@@ -93,27 +94,31 @@ def worker_set(item: Mapping[str, Any]) -> WorkerSet:
 
 
 def workers_in(pods: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the names of Slurm's nodes of the workers that are ready."""
+    """Return the Slurm node names of the ready workers."""
     ready = [pod["metadata"] for pod in pods if is_true(pod, "Ready")]
     names = [(entry.get("labels") or {}).get(_WORKER) for entry in ready if not entry.get("deletionTimestamp")]
     return tuple(sorted(str(name) for name in names if name))
 
 
 def without_node(workers: Iterable[str], nodes: Iterable[SlurmNode]) -> list[str]:
-    """Return the workers that are no node of Slurm. On the network of their hosts they may have those names, with or
-    without a domain."""
+    """Return the workers that are not a node of Slurm.
+
+    On the network of their hosts, workers can have the names of those, with or without a domain.
+    """
     known = {node.name.partition(".")[0] for node in nodes}
     return [name for name in workers if name.partition(".")[0] not in known]
 
 
 def is_refused(job: Said) -> bool:
-    """Whether a job did not run, since no node was free for it or others that wait come first."""
+    """Return whether a job did not run because no node was free for it, or other waiting jobs come first."""
     return job.rc not in (0, None) and not ran_on(job.stdout) and (BUSY in job.stderr or LATER in job.stderr)
 
 
 def was_busy(job: Said, nodes: Collection[SlurmNode]) -> bool:
-    """Whether users explain that a job was refused: others come first, or a partition has no free node, for it is not
-    known to which one the job goes."""
+    """Return whether the work of users explains that a job was refused.
+
+    Other jobs come first, or a partition has no free node; it is not known to which partition the job goes.
+    """
     if not is_refused(job):
         return False
     everywhere, free = set[str](), set[str]()
@@ -124,27 +129,30 @@ def was_busy(job: Said, nodes: Collection[SlurmNode]) -> bool:
 
 
 def controllers_in(text: str) -> dict[str, bool]:
-    """Return by controller (`primary`, `backup1`) whether it answers, as `scontrol ping` prints it."""
+    """Return by controller (`primary`, `backup1`) whether it responds, from the output of `scontrol ping`."""
     return {f"{match.group(1)} {match.group(2)}": match.group(3) == "UP" for match in _PING.finditer(text)}
 
 
 def nodes_of(said: Said) -> tuple[SlurmNode, ...]:
-    """Return the nodes that `scontrol show nodes` printed; a controller without nodes says so.
+    """Return the nodes in the output of `scontrol show nodes`. A controller without nodes prints a message instead.
 
     Raises:
-        InputError: it printed something else.
+        InputError: the output is something else.
     """
     none = said.rc == 0 and (not said.stdout.strip() or said.stdout.startswith("No nodes in the system"))
     return () if none else parse(said.stdout)
 
 
 def down_in(nodes: Iterable[SlurmNode]) -> list[SlurmNode]:
-    """Return the nodes that take no job although nobody set them aside."""
+    """Return the nodes that take no job although they are not drained."""
     return [node for node in nodes if node.down]
 
 
 def may_settle(said: Said, sets: Iterable[WorkerSet], workers: Iterable[str] = ()) -> bool:
-    """Whether nodes are still to come or to answer: one that was resumed does not respond until it is asked again."""
+    """Return whether nodes may still appear or respond.
+
+    A resumed node does not respond until slurmctld polls it again.
+    """
     try:
         nodes = nodes_of(said)
     except InputError:
@@ -154,14 +162,14 @@ def may_settle(said: Said, sets: Iterable[WorkerSet], workers: Iterable[str] = (
 
 
 def ran_on(text: str) -> str:
-    """Return the node of Slurm on which a job said that it ran, empty if none did: other lines are of a prolog."""
+    """Return the Slurm node on which a job reported to run. Empty: none. Other lines are of a prolog."""
     match = _RAN.search(text)
     return match.group(1) if match else ""
 
 
 CHECK_ID = "slinky-slurm"
 _MOST, _AGAIN_S = 200_000, 2.0
-# A node that is idle at so many looks, and never free for the job between them, was not taken by users each time.
+# If a node is idle at this many checks, yet never free for the job in between, users did not take it each time.
 _JOBS = 3
 
 
@@ -178,10 +186,11 @@ class SlurmSettings:
 
 
 def observe(context: ObserveContext) -> SlurmSeen:
-    """Ask, and run one job of a second.
+    """Query Slurm, and run one job of a second.
 
     Raises:
-        BringupError: the API server does not answer.
+        InputError: no recipe is resolved.
+        BringupError: the API server does not respond.
     """
     if context.recipe is None:
         raise InputError("recipe", "none is resolved.", "resolve it before the gate runs (role gpu_stack does)")
@@ -212,7 +221,7 @@ def _listed(cluster: Cluster, group: str, version: str, word: str, namespace: st
 
 
 def _pod(pods: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return a ready pod with Slurm's commands: where users log in, else the controller's."""
+    """Return a ready pod with Slurm's commands: the login pod, else that of the controller."""
     ready = [pod for pod in pods if is_true(pod, "Ready") and not pod["metadata"].get("deletionTimestamp")]
     by_app: dict[str, dict[str, Any]] = {}
     for pod in sorted(ready, key=lambda pod: str(pod["metadata"]["name"])):
@@ -253,9 +262,9 @@ def _asked(
 
 
 def _with_job(seen: SlurmSeen, ask: Callable[..., Said], settings: SlurmSettings) -> SlurmSeen:
-    """Run the job; one that was refused for want of a node, and so did not run, again while there is an idle one.
+    """Run the job. If it was refused for lack of a node, and so did not run, run it again while there is an idle one.
 
-    What the nodes say afterwards is what is judged: users may have taken the idle one between the look and the job.
+    The state of the nodes afterwards is what is judged: users may have taken the idle node just before the job.
     """
     for _job in range(_JOBS):
         job = ask(*job_words(settings), looks=False)
@@ -276,7 +285,7 @@ def _has_free(said: Said | None) -> bool:
 
 
 def job_words(settings: SlurmSettings) -> tuple[str, ...]:
-    """Return the command of the job: one task that says on which node of Slurm it runs."""
+    """Return the command of the job: one task that prints on which Slurm node it runs."""
     return (
         "srun", f"--immediate={settings.immediate_s}", "--time=1", "--ntasks=1", "--job-name=gpufleet-test",
         *settings.options, "sh", "-c", f'echo "{MARK} $SLURMD_NODENAME"',

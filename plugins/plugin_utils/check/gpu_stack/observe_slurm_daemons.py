@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes the Slurm of a site without Kubernetes: what `scontrol` and `sacctmgr` of this machine say of it."""
+"""Observe the Slurm of a site without Kubernetes, by `scontrol` and `sacctmgr` of this machine."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..spec import ObserveContext, observer_of
 from .observe_slurm import Said
 
 _COMMAND_S = 60.0
-# What stays with its task to end when a time limit ends it: srun tells slurmctld that its job is over.
+# Seconds that remain after a time limit for srun to report to slurmctld that its job is over.
 _GRACE_S = 5.0
 _DATABASE = "accounting_storage/slurmdbd"
-# What is kept of the two configurations; other lines may name paths of secrets.
+# Lines of the two configurations that are saved. Other lines may contain paths of secrets.
 _KEPT = (
     "Configuration data as of", "Cgroup Support Configuration:", "SlurmDBD configuration:", "AccountingStorageType ",
     "SLURM_VERSION ", "SLURMDBD_VERSION ", "TaskPlugin ", "ProctrackType ", "SlurmdParameters ", "Prolog ", "Prolog[",
@@ -28,8 +28,10 @@ _KEPT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmDaemons:
-    """What each command said: `config` and `database` with the lines that are judged; `database` is None where
-    slurmctld does not use slurmdbd, or did not say whether it does."""
+    """The result of each command. Of `config` and `database` only the judged lines are kept.
+
+    `database` is None if slurmctld does not use slurmdbd, or did not report whether it does.
+    """
 
     ping: Said
     config: Said
@@ -40,13 +42,13 @@ class SlurmDaemons:
 
 
 def program(context: ObserveContext, name: str) -> str:
-    """Return a program of Slurm: they all lie beside the scontrol that the site names."""
+    """Return the path of a Slurm program: all are in the directory of the scontrol that the site configures."""
     scontrol = context.connections.get("scontrol") or "scontrol"
     return os.path.join(os.path.dirname(scontrol), name) if os.path.dirname(scontrol) else name
 
 
 def ask(argv: Iterable[str], timeout_s: float = _COMMAND_S) -> Said:
-    """Run a command of this machine and return how it ended."""
+    """Run a command on this machine and return how it ended."""
     try:
         done = run_command(tuple(argv), timeout_s, grace_s=_GRACE_S)
     except BringupError as error:
@@ -55,7 +57,7 @@ def ask(argv: Iterable[str], timeout_s: float = _COMMAND_S) -> Said:
 
 
 def observe(context: ObserveContext) -> SlurmDaemons:
-    """Ask slurmctld, and slurmdbd where it has one."""
+    """Query slurmctld, and slurmdbd if it is used."""
     scontrol = program(context, "scontrol")
     config = _kept(ask((scontrol, "show", "config")))
     uses = any(line.startswith("AccountingStorageType ") and _DATABASE in line for line in config.stdout.splitlines())

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs two jobs of a second on the free hosts of each SKU: one GPU a host, then all hosts whole, at once.
+"""Run two jobs of a second on the free hosts of each SKU: one GPU per host, then all hosts whole, at once.
 
-Where a host has one GPU alone, the first job asks for none. Jobs start at once or not at all, nobody's job makes room
-for them, and Slurm ends them after a minute. What the nodes say afterwards shows whether prolog and epilog succeeded.
+Where a host has only one GPU, the first job requests none. Jobs start at once or not at all, preempt no other job, and
+Slurm ends them after a minute. The state of the nodes afterwards shows whether prolog and epilog succeeded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .slurm_hosts import GRES, GresSettings
 CHECK_ID = "slurm-jobs"
 SHARED, WHOLE = "shared", "whole"
 _POLL_S = 2.0
-# What a task sees of the devices, whatever the environment says: exit code of nvidia-smi, GPUs, and parts of them.
+# What a task can access, whatever its environment: exit code of nvidia-smi, number of GPUs, and of MIG devices.
 _SCRIPT = f"""said=$(nvidia-smi -L 2>&1); rc=$?
 case "$said" in *"No devices"*) rc=0 ;; esac
 count() {{ printf '%s\\n' "$said" | grep -c "$1"; }}
@@ -46,7 +46,7 @@ class JobSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """One job: `nodes` are the names in Slurm that it asked for, `gpus` how many on each."""
+    """One job. `nodes` are the Slurm node names that it requested, `gpus` the number of GPUs on each."""
 
     kind: str
     nodes: tuple[str, ...]
@@ -56,7 +56,7 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmJobs:
-    """What `scontrol show nodes` said before the jobs and after them (None: no job was run), and the jobs."""
+    """The jobs, with `scontrol show nodes` before and after them (None: no job was run)."""
 
     before: Said
     jobs: tuple[JobRun, ...] = ()
@@ -65,7 +65,7 @@ class SlurmJobs:
 
 
 def job_words(job: JobRun, settings: JobSettings, run_id: str) -> tuple[str, ...]:
-    """Return the words of srun behind its name."""
+    """Return the arguments of srun."""
     count = len(job.nodes)
     return (
         "--job-name=gpufleet-test", f"--comment=gpufleet.bringup:{run_id}", f"--immediate={settings.immediate_s}",
@@ -101,7 +101,7 @@ def _nodes(context: ObserveContext) -> Said:
 
 
 def _known(said: Said) -> dict[str, SlurmNode]:
-    """Return the nodes by name, none where they cannot be read: the judge says so."""
+    """Return the nodes by name. Empty if they cannot be read; the judge reports that."""
     try:
         return {node.name: node for node in nodes_of(said)} if said.rc == 0 else {}
     except InputError:
@@ -109,7 +109,7 @@ def _known(said: Said) -> dict[str, SlurmNode]:
 
 
 def _settle(context: ObserveContext, nodes: tuple[str, ...], settle_s: float) -> None:
-    """Wait until no job of ours is on its way out: epilogs run after srun has ended."""
+    """Wait until no job of the test is completing: epilogs run after srun has ended."""
     deadline = Deadline.after(settle_s)
     while deadline.left_s > 0:
         known = _known(_nodes(context))

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Constraints below `validation.deployment` and `validation.conformance` of a recipe, against what the gate saw after
-the components were installed: the version of the GPU operator, the driver of every node. Pure."""
+"""Constraints in `validation.deployment` and `validation.conformance` of a recipe, after the components were installed.
+
+They cover the version of the GPU operator and the driver of every node. Pure.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,19 @@ if TYPE_CHECKING:
     from ...snapshot.model import Release, Snapshot
 
 _OPERATOR = "gpu-operator"
-# Helm's word, and that for a release some of whose manifests are missing (component_stack/read.py).
+# Status of a release in Helm, and that of one with missing manifests (component_stack/read.py).
 _IN_FORCE = ("deployed", INCOMPLETE)
 _SEEN = ("server", "nodes", "releases")
 
 
 def phase_results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
-    """Return what became of each of these constraints; what the gate did not see, or nothing measures, is
-    unmeasured."""
+    """Return the result of each of these constraints.
+
+    What the gate did not observe, or nothing measures, is unmeasured.
+    """
     if PHASE_CONSTRAINTS not in context.site.capabilities:
         return []
-    # Few recipes have any, and what measures them is made for whole snapshots.
+    # Imported here: few recipes have such constraints, and they are measured on whole snapshots.
     from ...snapshot.measure import evaluate_in
 
     stated = {phase: constraints_of(recipe, phase) for phase in (DEPLOYMENT, CONFORMANCE)}
@@ -52,7 +56,7 @@ def phase_results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeC
 
 
 def _is_cut(constraint: Constraint) -> bool:
-    """Tell whether the gate kept only a part of what is measured: `!key` would hold for what it left out."""
+    """Return whether the gate kept only a part of what is measured: `!key` would hold for what it left out."""
     key = constraint.value.lstrip("! ").partition("=")[0].strip()
     return constraint.name == LABEL_COUNT or (constraint.name == GPU_NODE_LABEL and not keeps_label(key))
 
@@ -65,7 +69,7 @@ def _not_kept(constraint: Constraint) -> ConstraintResult:
 
 
 def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
-    """Return what the gate saw in the form that constraints are measured in."""
+    """Return the cluster state as a snapshot, in which constraints are measured."""
     from ...snapshot.model import COLLECTORS, Collected, CollectorResult, Node, Server, Snapshot
 
     unseen = CollectorResult(state=Collected.FAILED, reason="the gate does not look at it")
@@ -85,8 +89,10 @@ def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
 
 
 def _operators(recipe: Mapping[str, Any], seen: ClusterState) -> dict[str, Release]:
-    """Return the GPU operator as it is installed; none where what is used in its place says no version, or where helm
-    names a revision that did not come into force."""
+    """Return the GPU operator as installed.
+
+    Empty: what is used in its place has no known version, or helm names a revision that was not applied.
+    """
     from ...snapshot.model import Release
 
     found = {}

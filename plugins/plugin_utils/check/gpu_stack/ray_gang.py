@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Gangs as RayClusters: KubeRay makes the pods, names their scheduler, and has them grouped.
+"""Gangs as RayClusters: KubeRay creates the pods, sets their scheduler, and has them grouped.
 
-Which scheduler that is, the operator is told when it is installed (ray-project/kuberay, helm-chart/kuberay-operator/
-values.yaml: batchScheduler). With Volcano it makes the group itself (ray-operator/controllers/ray/batchscheduler/
-volcano), with KAI that one's pod grouper does (kai-scheduler/KAI-Scheduler, pkg/podgrouper/podgrouper/plugins/ray),
-with the scheduler plugins it does again (batchscheduler/scheduler-plugins). Queue and priority are labels of a cluster.
+The scheduler is configured when the operator is installed (ray-project/kuberay,
+helm-chart/kuberay-operator/values.yaml: batchScheduler). With Volcano, KubeRay creates the group itself
+(ray-operator/controllers/ray/batchscheduler/volcano); with KAI, KAI's pod grouper does (kai-scheduler/KAI-Scheduler,
+pkg/podgrouper/podgrouper/plugins/ray); with the scheduler plugins, KubeRay does again
+(batchscheduler/scheduler-plugins). Queue and priority are labels of a cluster.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from .capacity import Slots
 Json = dict[str, Any]
 KUBERAY = "kuberay-operator"
 RAY_CLUSTERS = Kind("ray.io/v1", "RayCluster", "rayclusters")
-# By what KubeRay calls a scheduler, what it is in recipes/gpu_stack.yaml. YuniKorn is not among those.
+# Schedulers of recipes/gpu_stack.yaml by their name in KubeRay. YuniKorn is not among those.
 _SCHEDULERS = {"volcano": "volcano", "kai-scheduler": "kai-scheduler", "scheduler-plugins": "coscheduling"}
 _QUEUES = {"volcano": "volcano.sh/queue-name", "kai-scheduler": "kai.scheduler/queue"}
 _PRIORITY, _SWITCH = "ray.io/priority-class-name", "ray.io/gang-scheduling-enabled"
 
 
 def ray_provider(recipe: Mapping[str, Any] | None) -> str:
-    """Return who places gangs of Ray by the recipe's values of KubeRay, empty where nobody does that we know."""
+    """Return who places Ray gangs, by the recipe's values of KubeRay. Empty: no supported scheduler does."""
     entry = next((e for e in (recipe or {}).get("componentRefs") or () if e.get("name") == KUBERAY), None)
     stated = ((entry or {}).get("values") or {}).get("batchScheduler") or {}
     name = str(stated.get("name") or ("volcano" if stated.get("enabled") else ""))
@@ -41,7 +42,7 @@ def ray_provider(recipe: Mapping[str, Any] | None) -> str:
 
 
 def has_ray_gangs(site: Site, recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the cluster where its recipe has gangs of Ray on more than one host, nothing where it has none."""
+    """Return the cluster if its recipe has Ray gangs and it has more than one host. Empty: otherwise."""
     return (site.name,) if ray_provider(recipe) and len(site.in_scope) > 1 else ()
 
 

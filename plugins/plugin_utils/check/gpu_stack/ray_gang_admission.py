@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: a RayCluster is placed as a whole or not at all, by the scheduler that the recipe gave KubeRay.
+"""Check: a RayCluster is placed as a whole or not at all, by the scheduler that the recipe configures in KubeRay.
 
-The scheduler may keep gangs together that name it themselves, and KubeRay may still make pods without a group, for the
-default scheduler: then Ray's head waits for workers that hold nothing.
+A scheduler may place gangs correctly that name it themselves, while KubeRay creates pods without a group, for the
+default scheduler. Ray's head then waits for workers that hold nothing.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SPEC = CheckSpec(
 
 
 def observe(context: ObserveContext) -> GangResult:
-    """Run the test with RayClusters and remove what it made; its settings are those of gang-admission.
+    """Run the test with RayClusters and remove what it created. Its settings are those of gang-admission.
 
     Raises:
-        BringupError: the API server does not answer, or refuses the test's objects.
+        BringupError: the API server does not respond, or refuses the objects of the test.
     """
     provider = ray_provider(context.recipe)
     if not provider:
@@ -46,7 +46,7 @@ def observe(context: ObserveContext) -> GangResult:
 
 
 def judge(seen: GangResult, context: JudgeContext) -> tuple[Outcome, ...]:
-    """As of other gangs: of two RayClusters exactly one must be placed, as a whole."""
+    """Return one outcome. As for other gangs, exactly one of two RayClusters must be placed, as a whole."""
     answer = Answer.about_cluster(SPEC, context)
     if seen.problem == "kuberay-missing":
         hint = f"kubectl get crd rayclusters.ray.io; helm status {KUBERAY}"

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every node offers its network adapters to pods in the amount that the site or the network operator promises.
+"""Check: every node offers pods its network adapters, in the amount that the site or the network operator promises.
 
-A policy of the operator may be ready, and its DaemonSets with it, while a node offers nothing: the device plugin runs
-where the node has the label of NVIDIA's NICs, and offers an empty resource where its selectors match none of them.
+A policy of the operator and its DaemonSets can be ready while a node offers nothing: the device plugin runs where the
+node has the label of NVIDIA's NICs, and offers an empty resource if its selectors match none of them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAMED = 8
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What the recipe's policies say, else what the site states in their place."""
+    """Return the outcomes by host, from the recipe's policies or what the site configures in their place."""
     asked = promised_hosts(context.site, context.recipe)
     site = replace(context.site, hosts=tuple(host for host in context.site.hosts if host.name in asked))
     return per_host(SPEC, seen, replace(context, site=site), partial(_judge_host, Roots(seen, context)))
@@ -94,7 +94,7 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
 
 
 def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
-    """Return why the operator itself explains what is seen, None if it does not."""
+    """Return the outcome if the operator itself explains the observation. None: it does not."""
     if NETWORK_OPERATOR in roots.unhealthy:
         return host.answer.blocked(by="component-health", because=f"component {NETWORK_OPERATOR} is not healthy")
     lacking = missing_policies(host.seen, roots.context)
@@ -110,7 +110,7 @@ def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
 
 
 def _kept_away(roots: Roots, host: ClusterHost, node: NodeState, lack: str, facts: dict[str, Any]) -> Outcome | None:
-    """Return the answer where a taint of the node keeps the operator's pods away, None where none does."""
+    """Return the outcome if a taint of the node keeps the operator's pods away. None: none does."""
     if closed_by_taint(node, roots.context):
         return host.answer.blocked(by="node-ready", because="its taint keeps the device plugin away as well")
     away = kept_away(node, [operand.workload for operand in network_operands(host.seen)])

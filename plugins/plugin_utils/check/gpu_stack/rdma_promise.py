@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which resources a host is to offer its pods for network adapters, by the site or else by the recipe, and its lack.
+"""Which adapter resources a host must offer its pods, by the site or else by the recipe, and what it lacks.
 
-The site's word replaces the recipe's: where a platform gives adapters to pods in its own way (rdma/ib,
+The site's setting replaces the recipe's promise: where a platform gives adapters to pods in its own way (rdma/ib,
 vpc.amazonaws.com/efa, networking.gke.io.networks/rdma-0), only the site knows.
 """
 
@@ -41,14 +41,14 @@ class RdmaSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """What a node offers otherwise than promised: what is wrong in words, and whether it offers nothing at all."""
+    """How a node's offer differs from the promise, as text, and whether it offers nothing at all."""
 
     text: str
     nothing: bool
 
 
 def promised_hosts(site: Site, recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the hosts of which somebody promises such resources, all of them by a recipe that does."""
+    """Return the hosts for which such resources are promised. A recipe promises them for all hosts."""
     stated = site.settings.get(CHECK_ID) or {}
     hosts = [host.name for host in site.in_scope]
     if stated.get("resources"):
@@ -58,7 +58,7 @@ def promised_hosts(site: Site, recipe: Mapping[str, Any] | None) -> tuple[str, .
 
 
 def promises_for(context: JudgeContext | ObserveContext, host: Host) -> tuple[AdapterPromise, ...]:
-    """Return what a host is to offer; what a recipe promises is for hosts with adapters for GPU traffic alone."""
+    """Return what a host must offer. The promise of a recipe only applies to hosts with adapters for GPU traffic."""
     settings = context.settings_of(CHECK_ID, RdmaSettings)
     if settings.resources:
         here = any(fnmatchcase(host.name, pattern) for pattern in settings.hosts)
@@ -69,10 +69,10 @@ def promises_for(context: JudgeContext | ObserveContext, host: Host) -> tuple[Ad
 
 
 def lack_of(node: NodeState, sku: Sku | None, promises: Sequence[AdapterPromise], others: Iterable[str]) -> Lack | None:
-    """Return what a node lacks of what was promised, None if nothing.
+    """Return what a node lacks of what was promised. None: nothing.
 
-    Resources without a count are those of single adapters, together as many as the SKU has for GPU traffic or more;
-    `others` are resources that only nodes of other kinds offer.
+    Resources without a count are those of single adapters. Together they must be at least as many as the SKU has for
+    GPU traffic. `others` are resources that only hosts of other SKUs offer.
     """
     known = set(others)
     wanted = [entry for entry in promises if entry.name not in known]
@@ -94,8 +94,11 @@ def lack_of(node: NodeState, sku: Sku | None, promises: Sequence[AdapterPromise]
 def of_other_kinds(
     cluster: ClusterState, context: JudgeContext | ObserveContext, sku: str, promises: Sequence[AdapterPromise]
 ) -> frozenset[str]:
-    """Return the promised resources that hosts of other SKUs offer and no host of this one: a configuration may have
-    one resource for each kind of host. What the site states is for the hosts that it names."""
+    """Return the promised resources that hosts of other SKUs offer and no host of this one.
+
+    A configuration may have one resource for each kind of host. What the site configures is for the hosts that it
+    names.
+    """
     offering: dict[str, set[str]] = {entry.name: set() for entry in promises if entry.source != STATED}
     for host in context.site.in_scope:
         node = cluster.node(host.node_name)
@@ -106,7 +109,10 @@ def of_other_kinds(
 
 
 def nodes_without_adapters(cluster: ClusterState, context: ObserveContext) -> list[str]:
-    """Return the Ready nodes that lack what was promised: device plugins take a moment to tell their kubelet."""
+    """Return the Ready nodes that lack what was promised.
+
+    Device plugins take a moment to register with their kubelet.
+    """
     found = []
     for host in context.site.in_scope:
         node, promises = cluster.node(host.node_name), promises_for(context, host)

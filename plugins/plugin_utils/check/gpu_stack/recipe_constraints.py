@@ -1,8 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the cluster satisfies what the recipe requires of it: server version, operating system, kernel; and, with its
-components, what its validation sections state (version of the GPU operator, driver)."""
+"""Check: the cluster meets the constraints of the recipe.
+
+These are server version, operating system and kernel, and those of its validation sections that need the components
+(version of the GPU operator, driver).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """One outcome if all constraints hold (or there are none), else one for each that does not."""
+    """Return one outcome for each constraint that is not met. If all are, or there are none: one that passed."""
     answer = Answer.about_cluster(SPEC, context)
     hidden = blocked_by_permissions(answer, seen)
     if hidden:
@@ -60,12 +63,12 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
-    """Return what became of each constraint: of the recipe for all hosts, of a pool for its own."""
+    """Return the result of each constraint: those of the recipe for all hosts, those of a pool for its own hosts."""
     shared = [entry for entry in recipe.get("constraints") or [] if _is_open(entry, context)]
     nodes = {host.name: host.node_name for host in context.site.in_scope}
     results = [_evaluated(declared_constraint(entry), seen, tuple(nodes.values())) for entry in shared]
     for pool in recipe.get("pools") or []:
-        # One that does not say whose they are may mean each.
+        # A pool that does not name its hosts may mean any host.
         own = tuple(nodes[name] for name in pool.get("hosts", nodes) if name in nodes)
         if own:
             stated = (entry for entry in pool.get("constraints") or [] if _is_open(entry, context))
@@ -75,7 +78,7 @@ def _results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContex
 
 
 def _is_open(entry: Mapping[str, Any], context: JudgeContext) -> bool:
-    """Tell whether a constraint is to be judged here: what only a snapshot measures, readiness has judged before."""
+    """Return whether a constraint is judged here. Phase readiness has already judged what only a snapshot measures."""
     return entry.get("name") in MEASURED or READINESS not in context.passed_phases
 
 

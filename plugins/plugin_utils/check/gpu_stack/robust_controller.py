@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the controllers of the recipe answer for what is written: their webhooks are served, and refuse what is wrong.
+"""Check: the webhooks of the recipe's controllers are served, and refuse invalid objects.
 
-A webhook that nobody serves stops every write of what it looks at, or lets everything through, and no workload shows
-it; a controller whose webhook accepts everything is found out by whoever submits the first broken job.
+A webhook that is not served blocks every write that it intercepts, or lets everything through, and no workload shows
+it. If a webhook accepts everything, the first user who submits a broken job finds out.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ SPEC = CheckSpec(
     applies=(needs("kubernetes"), Components(CONTROLLERS)),
     causes=("invalid-object-accepted", "webhook-missing", "webhook-unserved", "webhook-without-ca"),
 )
-# Who refused: a webhook by the name of its entry (kubernetes/apiserver, pkg/admission/plugin/webhook/errors/
-# statuserror.go: ToStatusErr), or a policy in the API server, which takes the place of some of them (pkg/admission/
-# plugin/policy/validating/dispatcher.go). A policy of the site refuses as well, and says nothing of the component.
+# What refused: a webhook, by the name of its entry (kubernetes/apiserver,
+# pkg/admission/plugin/webhook/errors/statuserror.go: ToStatusErr), or a policy in the API server, which replaces some
+# of them (pkg/admission/plugin/policy/validating/dispatcher.go). A policy of the site refuses as well, and proves
+# nothing about the component.
 _DENIED = re.compile(r"""admission webhook "([^"]+)" denied|ValidatingAdmissionPolicy '([^']+)' [^\n]*?denied""")
 
 
 def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
-    """One outcome for each thing that is wrong, one if nothing is."""
+    """Return one outcome for each thing that is wrong. If nothing is: one that passed."""
     answer = Answer.about_cluster(SPEC, context)
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     wanted = {name: stack_facts().controllers[name] for name in names if name in CONTROLLERS}

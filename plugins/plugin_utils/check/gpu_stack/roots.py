@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One cause, not its symptoms: who is to blame for what, so that each fault fails exactly one check.
+"""One cause, not its symptoms: what is to blame, so that each fault fails exactly one check.
 
-The order: permissions, nodes, components, operands, allocatable GPUs, DRA slices. A judge asks here whether something
-before it in that order already explains what it sees; then it is blocked by that check, never `failed`.
+The order is: permissions, nodes, components, operands, allocatable GPUs, DRA slices. A judge looks up here whether
+something earlier in that order already explains its observation. It is then blocked by that check, never `failed`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ _BY_OLM = {
     GPU_OPERATOR: ("gpu-operator-ocp-olm", "gpu-operator-ocp"),
     NETWORK_OPERATOR: ("network-operator-ocp-olm",),
 }
-# A program that died may print on: a banner (`[Vector addition of 50000 elements]`), how it cleaned up.
+# Matches lines with an error. A program that failed may print more lines: a banner (`[Vector addition of 50000
+# elements]`), or its cleanup.
 _ERROR = re.compile(
     r"\b(?:errors?|fail(?:ed)?|failure|fatal|panic|cannot|could not|unable|denied|refused)\b|: no such ", re.I
 )
 
 
 def node_fault(node: NodeState | None) -> tuple[str, str] | None:
-    """Return (cause, text) of what keeps a node from working, None if nothing does."""
+    """Return (cause, text) of what keeps a node from working. None: nothing does."""
     if node is None:
         return "node-missing", "the cluster has no node of that name"
     if node.ready != "True":
@@ -65,9 +66,9 @@ def closed_by_taint(node: NodeState | None, context: JudgeContext) -> tuple[str,
 
 
 def bad_nodes(cluster: ClusterState, context: JudgeContext) -> frozenset[str]:
-    """Return the names of the nodes in scope that do not work; check node-ready reports why.
+    """Return the names of the nodes that do not work. Check node-ready reports why.
 
-    Quarantined nodes count as well: what is not ready only there holds nothing.
+    Quarantined nodes count as well: a workload that is not ready only there blocks nothing.
     """
     names, set_aside = [host.node_name for host in context.site.hosts], context.site.quarantined
     quarantined = {host.node_name for host in context.site.hosts if host.name in set_aside}
@@ -77,14 +78,14 @@ def bad_nodes(cluster: ClusterState, context: JudgeContext) -> frozenset[str]:
 def component_fault(
     cluster: ClusterState, component: ComponentState, context: JudgeContext
 ) -> tuple[str, str, str] | None:
-    """Return (cause, text, hint) of what is wrong with a component itself, None if nothing is."""
+    """Return (cause, text, hint) of what is wrong with a component itself. None: nothing is."""
     installed = _release_fault(component, wanted_version(component.name, context))
     if installed:
         return installed
     broken = broken_promise(component.promised or (), cluster.workloads or ())
     bad = bad_nodes(cluster, context)
     own = [w for w in cluster.workloads_for(component) if w.state != "ready" and not excused(w, bad)]
-    # An operator that does not run makes no StatefulSet.
+    # An operator that does not run creates no StatefulSet.
     if broken and not (own and broken.entry.kind == "StatefulSet"):
         return broken.cause, broken.text, _put_back(component)
     flapping = flaps(cluster.workloads_for(component), context, bad)
@@ -92,7 +93,7 @@ def component_fault(
         return "workload-flapping", flapping[1], flapping[2]
     if not own:
         return None
-    # What failed for good explains what still waits.
+    # A permanent failure explains what still waits.
     worst = min(own, key=lambda workload: workload.state != "failed")
     namespace = worst.namespace
     pod = f" pod {worst.pod}" if worst.pod else f" {worst.kind.lower()} {worst.name}"
@@ -109,7 +110,7 @@ def component_fault(
 
 
 def named_failure(workload: Workload) -> tuple[KnownFailure, str] | None:
-    """Return the cause that a failing pod names itself, and the line that says so; None if it names none we know."""
+    """Return the cause that a failing pod itself names, and the line with it. None: it names no known one."""
     text = f"{workload.reason}\n{workload.said}"
     for failure in stack_facts().known_failures:
         line = failure.line_in(text)
@@ -119,8 +120,10 @@ def named_failure(workload: Workload) -> tuple[KnownFailure, str] | None:
 
 
 def last_words(workload: Workload) -> str:
-    """Return the line of a failing pod's log that tells of an error, the last one of several, to be put behind a text:
-    the last line of all where none does, empty where no log was read."""
+    """Return a suffix for a text with the last line of a failing pod's log that has an error.
+
+    If no line has one, it is the last line. Empty: no log was read.
+    """
     lines = [line for line in workload.said.splitlines() if line.strip()]
     telling = [line for line in lines if _ERROR.search(line)]
     return f"; it says: {(telling or lines)[-1].strip()[:300]}" if lines else ""
@@ -139,7 +142,7 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
     if component.installing_cause == "component-foreign":
         return "component-foreign", component.installing_reason, component.installing_hint
     if component.installing_cause == NOT_ANSWERED:
-        # Whatever release is there, it is not known to be the one of this recipe.
+        # Whatever release is there, it is not known to be that of this recipe.
         return NOT_ANSWERED, component.installing_reason, component.installing_hint
     if component.owner and not component.release:
         text = f"no controller of {name} was found for {component.owner}"
@@ -157,7 +160,7 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
         hint = component.installing_hint or f"helm history {name} -n {namespace}"
         return "release-not-deployed", f"release {component.release} is {component.status}{why}", hint
     if component.installing == "failed" and not component.owner and same_chart_version(component.version, wanted):
-        # What was there before is still in force, with the values of then.
+        # The previous state is still in force, with its old values.
         text = f"release {component.release} was not changed to what the recipe wants: {component.installing_reason}"
         return "release-not-deployed", text, component.installing_hint or f"helm history {name} -n {namespace}"
     if not same_chart_version(component.version, wanted) and not component.owner:
@@ -168,41 +171,41 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
 
 
 def recipe_component(name: str, context: JudgeContext | ObserveContext) -> dict[str, object] | None:
-    """Return a component of the recipe, None if the recipe has none of that name."""
+    """Return a component of the recipe. None: the recipe has none of that name."""
     refs = (context.recipe or {}).get("componentRefs") or []
     return next((ref for ref in refs if ref.get("name") == name), None)
 
 
 def wanted_version(name: str, context: JudgeContext) -> str:
-    """Return the version that the recipe pins, empty if it pins none."""
+    """Return the version that the recipe pins. Empty: it pins none."""
     return str((recipe_component(name, context) or {}).get("version", ""))
 
 
 def mig_manager(node: str) -> str:
-    """Return the command that names the MIG manager's pod of a node, in whichever namespace the operator runs."""
+    """Return the command that shows the MIG manager's pod of a node, in any namespace."""
     return f"kubectl get pods -A -l app=nvidia-mig-manager --field-selector spec.nodeName={node}"
 
 
 def operator_components(operator: str, context: JudgeContext) -> tuple[str, ...]:
-    """Return the components of the recipe by which an operator is installed, none if the recipe does not have it."""
+    """Return the components of the recipe that install an operator. Empty: the recipe does not have it."""
     names = (operator, *_BY_OLM.get(operator, ()))
     return tuple(name for name in names if recipe_component(name, context) is not None)
 
 
 def unhealthy_of(cluster: ClusterState, operator: str, context: JudgeContext) -> str:
-    """Return the first component by which an operator is installed that does not work, empty if all do."""
+    """Return the first component of an operator that does not work. Empty: all do."""
     names = operator_components(operator, context)
     return next((name for name in names if unhealthy(cluster, name, context)), "")
 
 
 def unhealthy(cluster: ClusterState, name: str, context: JudgeContext) -> bool:
-    """Tell whether a component of the recipe does not work; check component-health reports why."""
+    """Return whether a component of the recipe does not work. Check component-health reports why."""
     component = cluster.component(name)
     return component is not None and component_fault(cluster, component, context) is not None
 
 
 def broken_operands(cluster: ClusterState, context: JudgeContext) -> tuple[OperandState, ...]:
-    """Return the operands that do not work, what others depend on first; those only on bad nodes are left out."""
+    """Return the operands that do not work, in order of dependency. Those that fail only on bad nodes are left out."""
     bad = bad_nodes(cluster, context)
     closed = {operand.title for operand in closed_to(cluster, context)}
     return tuple(
@@ -214,7 +217,7 @@ def broken_operands(cluster: ClusterState, context: JudgeContext) -> tuple[Opera
 
 
 def closed_to(cluster: ClusterState, context: JudgeContext) -> tuple[OperandState, ...]:
-    """Return the operands that taints keep off every host; check gpu-allocatable reports which."""
+    """Return the operands that taints keep off every host. Check gpu-allocatable reports the taints."""
     nodes = [node for host in context.site.in_scope if (node := cluster.node(host.node_name)) is not None]
     return tuple(
         operand
@@ -225,7 +228,7 @@ def closed_to(cluster: ClusterState, context: JudgeContext) -> tuple[OperandStat
 
 @dataclass(frozen=True)
 class Roots:
-    """What of the whole cluster may explain what is seen on one host: worked out once, asked for by every host."""
+    """What of the whole cluster may explain an observation on one host. Computed once for all hosts."""
 
     cluster: ClusterState
     context: JudgeContext
@@ -247,30 +250,30 @@ class Roots:
 
 
 def is_unplaced(operand: OperandState) -> bool:
-    """Tell whether an operand that belongs on every GPU node is to run on none: zero of zero is not ready."""
+    """Return whether an operand that belongs on every GPU node has no desired pod: zero of zero is not ready."""
     return operand.workload.desired == 0 and operand.workload.app in stack_facts().on_every_gpu_node
 
 
 def operand_roots(broken: Iterable[OperandState]) -> tuple[OperandState, ...]:
-    """Return the operands to blame: every one that failed for good, else the first that the others wait for."""
+    """Return the operands to blame: all that failed permanently, else the first one that the others wait for."""
     broken = tuple(broken)
     failed = tuple(operand for operand in broken if operand.workload.state == "failed")
     return failed or broken[:1]
 
 
 def is_dra_only(context: JudgeContext | ObserveContext) -> bool:
-    """Tell whether the recipe switches the device plugin off, so that GPUs are offered by DRA alone."""
+    """Return whether the recipe switches the device plugin off, so that GPUs are only offered by DRA."""
     values: Any = (recipe_component(GPU_OPERATOR, context) or {}).get("values") or {}
     return (values.get("devicePlugin") or {}).get("enabled") is False
 
 
 def offers_gpus_by_dra(context: JudgeContext) -> bool:
-    """Tell whether the recipe's DRA driver gives out GPUs. Many recipes leave that to the device plugin."""
+    """Return whether the recipe's DRA driver offers GPUs. Many recipes leave that to the device plugin."""
     return recipe_offers_gpus_by_dra(context.recipe or {})
 
 
 def blocked_by_permissions(answer: Answer, cluster: ClusterState) -> Outcome | None:
-    """Return the blocked outcome where permissions were denied and nothing was looked at, None otherwise."""
+    """Return the blocked outcome if permissions were denied, so that nothing was observed. None: none were."""
     if not cluster.denied:
         return None
     texts = ", ".join(permission.text for permission in cluster.denied[:3])

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: nobody sees a GPU that was not given to him: not unasked, not by the environment, not by a host path."""
+"""Check: no container sees a GPU that it was not given: not by default, not by its environment, not by a host path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPEC = CheckSpec(
     causes=("gpu-not-its-own", "gpu-open-to-all", "gpu-open-to-environment", "host-paths-open"),
 )
 
-# What gives GPUs to all containers is a setting of the node's runtime: each of these shows one.
+# GPUs in all containers are caused by a setting of the node's runtime. Each of these commands shows one.
 _NO_DEFAULT = (
     "on the node `containerd config dump | grep -e default_runtime_name -e privileged_without -e cdi` (CRI-O: `crio "
     "status config | grep default_runtime`) and `nvidia-ctk cdi list`: no runtime that adds GPUs may be the default "
@@ -33,7 +33,7 @@ _NO_DEFAULT = (
 
 
 def judge(seen: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Both ways on each node: a container without GPUs finds none, one with GPUs finds no more than its own."""
+    """Return the outcomes by host: a container without GPUs must find none, one with GPUs no more than its own."""
     return per_host(SPEC, seen, context, _judge_host)
 
 
@@ -75,7 +75,7 @@ def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
 
 
 def _unknown(host: AccessHost, node: NodeAccess, without: tuple[Looked | None, ...]) -> Outcome | None:
-    """Return why the node is not known to be closed, None if everything was looked at."""
+    """Return why the node is not known to be closed. None: everything was tested."""
     answer, facts = host.answer, host.facts()
     if any(entry is None for entry in without):
         text = f"a pod without GPUs was not placed: {node.unplaced or node.refused or 'there was no pod'}"

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the Slurm of the recipe answers, has all its nodes, and runs a job at once.
+"""Check: the Slurm of the recipe responds, has all its nodes, and runs a job at once.
 
-Every pod of Slurm may be ready while its controller knows no node, or has them down: slurmctld is ready when it
-answers, and slurmd when it started.
+All pods of Slurm can be ready while its controller knows no node, or has them down: slurmctld is ready when it
+responds, and slurmd when it has started.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LOOK = "kubectl get controllers,nodesets,pods -n {place}; the operator's log"
 
 
 def judge(seen: SlurmSeen, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The controller, then its nodes, then a job: what is wrong with one explains the next."""
+    """Return the outcomes. The order is controller, nodes, job: a fault of one explains the next."""
     answer = Answer.about_cluster(SPEC, context)
     hint = _LOOK.format(place=seen.pod.partition("/")[0] or "slurm")
     if seen.problem in SPEC.causes:
@@ -112,7 +112,7 @@ def _unread(answer: Answer, seen: SlurmSeen, said: Said, command: str, why: str)
 
 
 def _nodes(answer: Answer, seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> tuple[Outcome, ...]:
-    """Return what is wrong with the nodes, nothing if all of them are there and take jobs."""
+    """Return what is wrong with the nodes. Empty: all of them are there and take jobs."""
     facts, wanted = _facts(seen, nodes), _wanted(seen)
     behind = [f"{entry.name} {entry.ready} of {entry.desired}" for entry in seen.sets if entry.ready < entry.desired]
     down, missing = down_in(nodes), without_node(seen.workers, nodes)
@@ -140,7 +140,7 @@ def _wanted(seen: SlurmSeen) -> int:
 
 
 def _resume(seen: SlurmSeen, nodes: Sequence[SlurmNode]) -> str:
-    """Return the command that gives nodes back to Slurm."""
+    """Return the command that resumes nodes in Slurm."""
     namespace, _slash, pod = seen.pod.partition("/")
     names = ",".join(node.name for node in nodes)
     return f"kubectl exec -n {namespace} {pod} -- scontrol update nodename={names} state=resume"
@@ -153,7 +153,7 @@ def _named(nodes: list[SlurmNode]) -> str:
 
 
 def _job(answer: Answer, seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> Outcome | None:
-    """Return what is wrong with the job, None if it ran on a node of this Slurm."""
+    """Return what is wrong with the job. None: it ran on a node of this Slurm."""
     job, facts = seen.job, _facts(seen, nodes)
     if job is None:
         return answer.unknown("no-job", "no job was run", "run the gate again, without check mode", **facts)

@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Checks of a Slurm without Kubernetes: its daemons answer and are of one release, jobs are confined to their devices,
-and the programs around jobs are configured.
+"""Checks of a Slurm without Kubernetes.
+
+Its daemons respond and are of one release, jobs are confined to their devices, and the programs around jobs are
+configured.
 
 slurmdbd may be newer than slurmctld, and slurmctld newer than slurmd, never the other way around (SchedMD/slurm,
-doc/html/upgrades.shtml). How far apart they may be is not judged: a slurmd that is too old cannot register.
+doc/html/upgrades.shtml). The distance between releases is not judged: a slurmd that is too old cannot register.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ PROGRAMS = CheckSpec(
 
 
 def read(answer: Answer, said: Said, command: str, parse: Callable[[Said], T]) -> T | Outcome:
-    """Return what a command said, or that it is not known and why."""
+    """Return the parsed output of a command, or the outcome with the reason why it is not known."""
     evidence = (said_by(command, said),)
     hint = f"try it as this user on this machine: {command}"
     if said.timed_out:
@@ -85,22 +87,25 @@ def read(answer: Answer, said: Said, command: str, parse: Callable[[Said], T]) -
 
 
 def of_all(outcome: Outcome, hosts: tuple[Host, ...]) -> tuple[Outcome, ...]:
-    """Return an outcome of each host that says what is the same for all."""
+    """Return a copy of an outcome for each host, for what is the same on all of them."""
     return tuple(replace(outcome, subjects=(node_subject(host.name),)) for host in hosts)
 
 
 def said_by(command: str, said: Said) -> Evidence:
-    """Return what a command said as evidence."""
+    """Return the output of a command as evidence."""
     return Evidence(command, "controller of gpufleet", f"{said.stdout}\n{said.stderr}".strip()[:1200])
 
 
 def answers(seen: SlurmDaemons) -> bool:
-    """Whether a slurmctld answers; where none does, check slurm-controller says so and the others wait for it."""
+    """Return whether any slurmctld responds.
+
+    If none does, check slurm-controller reports it and the others are blocked.
+    """
     return any(controllers_in(seen.ping.stdout).values())
 
 
 def config_of(answer: Answer, seen: SlurmDaemons) -> SlurmConfig | Outcome:
-    """Return the configuration, or that check slurm-controller says why there is none."""
+    """Return the configuration, or the outcome that check slurm-controller reports why there is none."""
     found = read(answer, seen.config, slurm_config.CONFIG_TOOL, lambda said: slurm_config.parse(said.stdout))
     if isinstance(found, Outcome) or not answers(seen):
         return answer.blocked(by=CONTROLLER.id, because="slurmctld does not say how it is configured")
@@ -108,7 +113,7 @@ def config_of(answer: Answer, seen: SlurmDaemons) -> SlurmConfig | Outcome:
 
 
 def judge_controller(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
-    """slurmctld, then slurmdbd, then the releases of all three."""
+    """Return the outcomes for slurmctld, then slurmdbd, then the releases of all three daemons."""
     answer = Answer.about_cluster(CONTROLLER, context)
     found = controllers_in(seen.ping.stdout)
     evidence = (said_by("scontrol ping", seen.ping),)
@@ -140,7 +145,7 @@ def _no_controller(text: str) -> Outcome:
 
 
 def _database(answer: Answer, seen: SlurmDaemons, config: SlurmConfig) -> str | Outcome:
-    """Return the version of slurmdbd, empty where the site has none."""
+    """Return the version of slurmdbd. Empty: the site has none."""
     try:
         kind = config.said("AccountingStorageType")
     except InputError as error:
@@ -163,7 +168,7 @@ def _database(answer: Answer, seen: SlurmDaemons, config: SlurmConfig) -> str | 
 def _releases(
     answer: Answer, seen: SlurmDaemons, controller: str, database: str, *, whole: bool
 ) -> tuple[Outcome, ...]:
-    """Compare the releases; without `whole` another outcome says what is wrong, and nothing is passed."""
+    """Compare the releases. Without `whole`, another outcome reports a fault, and nothing passes."""
     hosts = in_scope(answer, seen)
     if isinstance(hosts, Outcome):
         return (hosts,)
@@ -204,7 +209,7 @@ NODES_ID = "slurm-nodes"
 
 
 def in_scope(answer: Answer, seen: SlurmDaemons) -> dict[str, SlurmNode | None] | Outcome:
-    """Return the node of Slurm of each host in scope, None for one that Slurm does not have."""
+    """Return the Slurm node by host in scope. None: Slurm does not have it."""
     if not answers(seen):
         return answer.blocked(by=CONTROLLER.id, because="slurmctld does not answer")
     nodes = read(answer, seen.nodes, "scontrol show nodes", nodes_of)
@@ -215,7 +220,7 @@ def in_scope(answer: Answer, seen: SlurmDaemons) -> dict[str, SlurmNode | None] 
 
 
 def judge_devices(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
-    """`ConstrainDevices` is of cgroup.conf, and does nothing without the task plugin."""
+    """Return one outcome. `ConstrainDevices` is in cgroup.conf and has no effect without the task plugin."""
     answer = Answer.about_cluster(DEVICES, context)
     config = config_of(answer, seen)
     if isinstance(config, Outcome):
@@ -248,7 +253,7 @@ def judge_devices(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, .
 
 
 def judge_programs(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A site may do without; a person has to say so once."""
+    """Return one outcome. A site may run without these programs; a person has to configure that once."""
     answer = Answer.about_cluster(PROGRAMS, context)
     config = config_of(answer, seen)
     if isinstance(config, Outcome):

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Checks of the hosts of a Slurm without Kubernetes: each is a node that takes jobs, is in a partition, and Slurm gives
-out the GPUs of its SKU."""
+"""Checks of the hosts of a Slurm without Kubernetes.
+
+Each is a node that takes jobs, is in a partition, and offers the GPUs of its SKU.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +74,9 @@ def _each(
     prepare: Callable[[Answer], T | Outcome],
     judge: Callable[[Answer, Host, SlurmNode, T], Outcome],
 ) -> tuple[Outcome, ...]:
-    """Judge the node of each host by what `prepare` reads once for all; what cannot be read is said of each host.
+    """Judge the Slurm node of each host, with what `prepare` reads once for all of them.
 
-    What Slurm does not say of a node is told by check slurm-nodes.
+    If that cannot be read, each host gets the outcome. A host without a node is reported by check slurm-nodes.
     """
     hosts = context.site.in_scope
     if not hosts:
@@ -101,7 +103,7 @@ def _each(
 
 
 def judge_nodes(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A node that is set aside needs a reason, and a person who accepts it."""
+    """Return the outcomes by host. A drained node needs a reason, and a person who accepts it."""
     return _each(NODES, seen, context, lambda _answer: "", _node)
 
 
@@ -128,7 +130,7 @@ def _node(answer: Answer, host: Host, node: SlurmNode, _nothing: str) -> Outcome
 
 
 def judge_partitions(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Which partitions have a node is a word of the node; whether they are up, of the partition."""
+    """Return the outcomes by host. The node lists its partitions; the partitions report whether they are up."""
     wanted = context.settings_of(PARTITIONS.id, PartitionSettings).names
 
     def prepare(answer: Answer) -> dict[str, str] | Outcome:
@@ -165,14 +167,17 @@ def _partition(answer: Answer, node: SlurmNode, known: dict[str, str], wanted: t
 
 
 def judge_gres(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A node has what slurmd found, where slurmctld does not take the word of slurm.conf for it."""
+    """Return the outcomes by host.
+
+    A node has the GPUs that slurmd found, unless slurmctld is configured to trust slurm.conf.
+    """
     settings = context.settings_of(GRES.id, GresSettings)
 
     def judge(answer: Answer, host: Host, node: SlurmNode, config: SlurmConfig) -> Outcome:
         if host.sku not in context.hardware:
             text = f"no hardware facts for SKU {host.sku!r}"
             return answer.unknown("sku-unknown", text, f"correct gpufleet_sku of {host.name}")
-        # What is in the way of a node may hide that its slurmd found too few: then Slurm says what is configured.
+        # A node that is down can hide that its slurmd found too few GPUs: Slurm then reports what is configured.
         if not _SHORT.search(node.reason) and (node.down or not node.version):
             return answer.blocked(by=NODES_ID, because=f"node {node.name} is {node.state}: its GPUs are not known")
         count = settings.counts.get(host.sku, context.hardware[host.sku].gpus)

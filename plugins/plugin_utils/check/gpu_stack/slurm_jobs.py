@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: jobs of Slurm start at once on all hosts together, and each sees the GPUs that it got and no others.
+"""Check: Slurm jobs start at once on all hosts together, and each sees exactly the GPUs that it got.
 
-A job that ran proves munge and clock of its host as well, and its prolog. The GPUs are those that nvidia-smi can open,
-which no variable of the environment changes.
+A job that ran also proves munge, clock and prolog of its host. The GPUs are those that nvidia-smi can open, which no
+environment variable changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SPEC = CheckSpec(
     settings=JobSettings,
 )
 _LINE = re.compile(rf"^{MARK} (\S{{1,255}}) (\d{{1,3}}) (\d{{1,4}}) (\d{{1,4}})$", re.MULTILINE)
-# What slurmctld writes where a program around a job failed (SchedMD/slurm, src/slurmd, src/slurmctld).
+# Reason that slurmctld sets if a program around a job failed (SchedMD/slurm, src/slurmd, src/slurmctld).
 _PROGRAM = re.compile(r"[Pp]rolog|[Ee]pilog|Kill task failed")
 _AGAIN = "run the gate again when the host is idle"
 _NAMED = 8
@@ -45,13 +45,13 @@ class _Nodes:
     after: dict[str, SlurmNode]
 
     def broken(self, name: str) -> SlurmNode | None:
-        """Return a node that took jobs before and takes none now, None where it still does."""
+        """Return a node that took jobs before and takes none now. None: it still does."""
         node = self.after.get(name)
         return node if node is not None and (node.draining or node.down) else None
 
 
 def judge(seen: SlurmJobs, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Each host by the two jobs that had it."""
+    """Return the outcomes by host, from the two jobs that ran on it."""
     hosts = context.site.in_scope
     if not hosts:
         return ()
@@ -97,7 +97,7 @@ def _host(answer: Answer, name: str, nodes: _Nodes, seen: SlurmJobs) -> Outcome:
 
 
 def _job(answer: Answer, name: str, job: JobRun, nodes: _Nodes) -> Outcome | None:
-    """Return what is wrong with a job on this node, None if it saw what it got."""
+    """Return what is wrong with a job on this node. None: it saw what it got."""
     what = f"a job of {job.gpus} GPUs on each of {len(job.nodes)} hosts"
     evidence = (said_by("srun", job.said),)
     lines = [match.groups() for match in _LINE.finditer(job.said.stdout) if match.group(1) == name]
