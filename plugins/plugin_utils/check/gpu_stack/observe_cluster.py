@@ -359,8 +359,8 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
     """Return what was observed.
 
     Raises:
-        InputError: it is not complete: a permission, an operand that is a workload, or pods of a ready workload are
-            missing.
+        InputError: it is not complete: a permission, or an operand that is a workload, is missing; or a workload is
+            recorded as ready with too few pods, a DaemonSet also with too many.
     """
     seen, source = from_plain(ClusterState, data, "observation cluster"), "observation cluster"
     if "permissions_asked" in data and len(seen.permissions) != seen.permissions_asked:

@@ -113,7 +113,7 @@ _LEFT_ALONE = (
 
 
 def held_gangs(namespace: TemporaryNamespace, *, ray: bool) -> dict[str, str]:
-    """Return what holds each held gang, by the name of the gang.
+    """Return why gangs are on hold, by the name of the gang.
 
     Raises:
         BringupError: the API server does not respond, or refuses.
@@ -154,11 +154,11 @@ def held_back(
 ) -> dict[str, Any]:
     """Return problem, reason and hint if gangs were kept from competing. Empty: they were not. Pure.
 
-    If one gang is held and the other was placed, it is not known whether the scheduler would have placed a part of the
-    former.
+    If one gang is on hold and the other was placed, it is not known whether the scheduler would have placed a part of
+    the former.
 
     Args:
-        held: what holds a gang, by gang.
+        held: why a gang is on hold, by gang.
         bound: placed pods by gang.
         asked: GPUs that all gangs request together.
         queue: ClusterQueue of the site through which they go; empty: none.
