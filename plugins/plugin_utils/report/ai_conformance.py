@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Evidence for CNCF's AI conformance, from the results of a run: a page for each requirement and an index.
 
-PASS: every check of the requirement answered, and all passed. FAIL: one of them failed, or is not known. SKIP: nothing
-was asked, or not by all of its checks; what is not proven is never PASS.
+PASS: every check of the requirement has a result, and all passed. FAIL: one of them failed, or is unknown. SKIP: none
+of its checks ran, or not all of them; what is not proven is never PASS.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _NO_EVIDENCE = "The hardware is simulated: this is no evidence about any platfor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One requirement: its title, names for `features`, the checks that prove it together, else what is lacking.
+    """One requirement: its title, names for `features`, the checks that prove it together, else what is missing.
 
-    `counts` are by check the measure that says of how many things it spoke: with none of them it proves nothing.
+    `counts` has by check the measure that counts its items: with none of them a pass proves nothing.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Checklist:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conformance:
-    """recipes/ai_conformance.yaml."""
+    """The content of recipes/ai_conformance.yaml."""
 
     requirements: dict[str, Requirement]
     lists: dict[str, Checklist]
@@ -76,21 +76,21 @@ def conformance() -> Conformance:
     """Return the requirements and lists.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     path = RECIPES / "ai_conformance.yaml"
     return decode(Conformance, read_yaml(path), str(path))
 
 
 def versions() -> tuple[str, ...]:
-    """Return the versions of the list, the newest last."""
+    """Return the versions of the list, newest last."""
     return tuple(sorted(conformance().lists, key=lambda text: [int(part) for part in text.split(".")]))
 
 
 def outcomes_of(run_dir: Path, record: RunRecord) -> tuple[Outcome, ...]:
-    """Return what gates and phases of a run answered.
+    """Return the outcomes of the gates and phases of a run.
 
-    What the record calls pending was not decided: results of it in the directory are of an earlier start.
+    Gates that are pending in the record were not decided: their results in the directory are of an earlier start.
 
     Raises:
         InputError: a file of results cannot be read, there is none, or the run is no verdict about the platform.
@@ -117,7 +117,7 @@ def _require_verdict(run_dir: Path, record: RunRecord) -> None:
 
 
 def not_declared_in(record: RunRecord) -> dict[str, str]:
-    """Return why checks were not asked of this site, by their ids."""
+    """Return by id why checks do not apply at this site."""
     verdicts = (*record.gates, *record.phases)
     return {entry.id: entry.reason for verdict in verdicts for entry in verdict.not_declared}
 
@@ -130,7 +130,7 @@ def judged(
 ) -> tuple[Judged, ...]:
     """Return the verdict of every requirement of a list, or of those that `features` name.
 
-    `not_declared` says why checks were not asked, by their ids; a requirement that rests on one of them is skipped.
+    `not_declared` has by id why checks do not apply; a requirement that rests on one of them is skipped.
 
     Raises:
         InputError: an unknown version or feature.
@@ -175,7 +175,7 @@ def _judged(
 
 
 def _of_nothing(requirement: Requirement, found: Collection[Outcome]) -> Outcome | None:
-    """Return the first outcome that passed without having had anything to look at, None if there is none."""
+    """Return the first outcome that passed without any item to look at, None if there is none."""
 
     def counted(outcome: Outcome, name: str) -> bool:
         return any(measure.name == name and bool(measure.value) for measure in outcome.measured)
@@ -184,7 +184,7 @@ def _of_nothing(requirement: Requirement, found: Collection[Outcome]) -> Outcome
 
 
 def verdict_of(found: Collection[Judged], *, rehearsal: bool) -> str:
-    """Return the verdict in one sentence: what is met, what is not, and how many that are required are not proven."""
+    """Return the verdict in one sentence: how many requirements are met, not met, and required but not proven."""
     passed, failed = (sum(entry.verdict == word for entry in found) for word in (PASS, FAIL))
     skipped = [entry for entry in found if entry.verdict == SKIP]
     required = sum(entry.level == "MUST" for entry in skipped)
@@ -201,7 +201,7 @@ def pages(found: Collection[Judged], version: str, record: RunRecord) -> dict[st
 
 
 def write_pages(dest: Path, made: Mapping[str, str]) -> None:
-    """Write the pages, and take away those of requirements that are not among them: they are of another run or list."""
+    """Write the pages, and remove those of other requirements: they are of another run or list."""
     for name, text in made.items():
         write_atomic(dest / name, text)
     for name in {f"{entry}.md" for entry in conformance().requirements} - set(made):

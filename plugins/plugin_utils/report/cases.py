@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Everything that failed, is held, or was decided about by a person, with numbers, arithmetic and evidence. Pure."""
+"""Everything that failed, blocks, or was decided by a person, with numbers, arithmetic and evidence. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .facts import RunFacts
 from .words import compressed, measure_name, with_unit
 
 _Key = tuple[str, tuple[Subject, ...], str]
-# Beyond these a page cannot be read any more; the CTRF files hold every one of them.
+# With more entries a page becomes unreadable; the CTRF files have every one of them.
 MOST_WHOLE = 120
 MOST_WHOLE_ALIKE = 8
 MOST_SHORT = 1000
@@ -36,7 +36,8 @@ class Source:
 class ReportEntry:
     """One result that is not a plain pass.
 
-    `blocked_by` is the check whose result it waits for, `decision` says which person lets it not hold the gate.
+    `blocked_by` is the check whose result it waits for. `decision` names the person whose decision keeps it from
+    blocking the gate.
     """
 
     subject: str
@@ -65,13 +66,13 @@ class EntryGroup:
 
     @property
     def count(self) -> int:
-        """How many results there are."""
+        """The number of results."""
         return len(self.whole) + len(self.short) + self.more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What to do about a cause that holds a gate, and where."""
+    """What to do about a cause that blocks a gate, and where."""
 
     cause: str
     about: str
@@ -79,7 +80,7 @@ class Step:
 
 
 def next_steps(groups: tuple[EntryGroup, ...]) -> tuple[Step, ...]:
-    """Return what to do next: nothing about what a person decided, or what only waits for another check."""
+    """Return what to do next, without what a person decided or what only waits for another check."""
     steps = []
     for group in groups:
         cases = [case for case in (*group.whole, *group.short) if not (case.decision or case.blocked_by)]
@@ -90,13 +91,13 @@ def next_steps(groups: tuple[EntryGroup, ...]) -> tuple[Step, ...]:
 
 
 def case_groups(facts: RunFacts) -> tuple[EntryGroup, ...]:
-    """Return all cases by gate, check and cause: what holds a gate first, then what persons decided about."""
+    """Return all cases by gate, check and cause: what blocks a gate first, then what persons decided about."""
     whole, short = MOST_WHOLE, MOST_SHORT
     shown = []
     for (gate, check, cause, status), cases in _groups(facts).items():
-        # What waits for another check has no numbers of its own.
+        # A result that waits for another check has no numbers of its own.
         alike = 0 if cases[0].blocked_by else MOST_WHOLE_ALIKE
-        # Whatever else there is, every cause has its first case.
+        # Every cause shows its first case, however many others there are.
         full = min(len(cases), alike, max(whole, 1))
         brief = min(len(cases) - full, max(short, 0 if full else 1))
         whole, short = whole - full, short - brief

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a run ends with on a terminal: the table of its gates, its phases or its work, and the verdict."""
+"""The last lines of a run on a terminal: the table of its gates, its phases or its work, and the verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
 # Nodes of a roll on a screen; the report has all of them.
 _MOST_ROWS = 40
 _REHEARSED = "rehearsal: "
-# A figure of which the release knows no value (run/own_limits.py writes it).
+# A figure for which the release has no value (run/own_limits.py writes it).
 _OWN_FIGURE = re.compile(r"hardware ([^. ]+)\..* \(release: none\)")
 _MOST_NAMES = 3
 
@@ -37,12 +37,12 @@ def gates_table(record: RunRecord) -> list[str]:
 
 
 def phases_table(record: RunRecord) -> list[str]:
-    """Return the phases that were asked, as lines: phase, status, checks, duration, result."""
+    """Return the requested phases as lines: phase, status, checks, duration, result."""
     return table(_PHASES_HEAD, [(*_row(verdict)[:-1], verdict.message or "-") for verdict in record.phases])
 
 
 def work_table(work: Work) -> list[str]:
-    """Return what a verb without gates did, as lines; nothing before it did anything."""
+    """Return what a verb without gates did, as lines; empty before it did anything."""
     rows, more = shown_rows(work, _MOST_ROWS)
     lines = table(work.head, [row.cells for row in rows]) if rows else []
     return [*lines, *([f"and {more} more in the report"] if more else [])]
@@ -70,8 +70,10 @@ def _row(verdict: GateVerdict) -> tuple[str, ...]:
 
 
 def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
-    """Return the whole closing text: the table, what holds each stuck gate or phase, the verdict, the paths, how to go
-    on. Of a validation it has the phases that were asked, and no gate."""
+    """Return the whole closing text: table, what blocks each gate or phase, verdict, paths, and how to go on.
+
+    A validation has the requested phases in it, and no gate.
+    """
     banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
     if record.check_mode:
         banner = ["CHECK MODE: nothing was changed, no test was run and no gate was decided", "", *banner]
@@ -81,7 +83,7 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     stuck = [line for verdict in decided for line in _reasons(verdict)]
     page = record.work.page if record.work is not None else ""
     paths = ["", f"report   {run_dir / (page or 'report.html')}", f"summary  {run_dir / 'report.md'}"]
-    # Of a run that was refused nothing was looked at; its problem is the only thing to read.
+    # A refused run has no observations; its problem is the only thing to read.
     looked = any(verdict.status is not Status.PENDING for verdict in (*record.gates, *record.phases))
     refused = record.problem and not looked and not (record.work is not None and record.work.rows)
     decided_lines = [*lines, ""] if (lines := [] if refused else decided_table(record)) else []
@@ -107,14 +109,15 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
 
 
 def decided_table(record: RunRecord) -> list[str]:
-    """Return the table of what the run is made of: phases, gates, or what its verb worked on."""
+    """Return the table of the run: phases, gates, or the items of its verb."""
     if record.work is not None:
         return work_table(record.work)
     return phases_table(record) if record.validates else gates_table(record)
 
 
 def _limits(own: Sequence[str], run_dir: Path) -> list[str]:
-    """Return the limits that are not the release's, the figures of a SKU that the release does not have in one line."""
+    """Return the limits that differ from the release's; figures of a SKU that the release does not have are one
+    line."""
     of_sku = [match[1] if (match := _OWN_FIGURE.fullmatch(line)) else "" for line in own]
     counts, lines = Counter(of_sku), dict[str, None]()
     for line, sku in zip(own, of_sku, strict=True):
@@ -126,7 +129,7 @@ def _limits(own: Sequence[str], run_dir: Path) -> list[str]:
 
 
 def _notes(record: RunRecord, run_dir: Path) -> list[str]:
-    """The notes of a run; what a rehearsal replaces was told at its start, and here in one line."""
+    """Return the notes of a run; what a rehearsal replaces was listed at its start, and is one line here."""
     notes = [redact(note) for note in record.notes]
     replaced = [note for note in notes if note.startswith(_REHEARSED)]
     others = [note for note in notes if note not in replaced]
@@ -163,7 +166,7 @@ def _told(entries: list[Blocking]) -> list[str]:
 
 
 def _of_cycles(phases: tuple[GateVerdict, ...]) -> tuple[GateVerdict, ...]:
-    """Return the cycles of a run as one: what several of them found on a node is told once, by the newest."""
+    """Return the cycles of a run as one: a finding of several cycles on a node is shown once, from the newest."""
     newest = {(e.check, e.shown, e.cause): e for verdict in phases for e in verdict.blocking}
     return tuple(replace(phases[-1], blocking=tuple(newest.values())) for _one in phases[-1:])
 

@@ -21,14 +21,12 @@ from ..runtime.files import require_run, run_id_of, write_atomic
 from ..verdict.gate import AppliedDecision, Blocking, GateVerdict
 from ..verdict.run import RunRecord
 
-# CTRF suites: write the outcomes of a gate, and read a suite back, ours or a third party's.
-#
-# The official schema (npm package `ctrf`) forbids unknown keys, so an outcome travels whole in a test's
-# `extra.outcome`.
+# CTRF suites: write the outcomes of a gate, and read a suite back, ours or a third party's. The official schema (npm
+# package `ctrf`) forbids unknown keys, so an outcome travels whole in a test's `extra.outcome`.
 
 TOOL = "gpufleet.bringup"
 SPEC_VERSION = "0.0.0"
-# How a value is refused by the name that it has in the code (outcome/codec.py).
+# The prefix with the internal name in the error for a refused value (outcome/codec.py).
 _NO_OUTCOME = "not a valid Outcome: "
 _FAIL_HINT = "read that tool's own report"
 
@@ -55,7 +53,7 @@ def suite_of(gate: str, outcomes: Sequence[Outcome], *, run_id: str, rehearsal: 
 
 
 def times_of(tests: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """Return when the tests began and ended, in milliseconds since the epoch; of tests that none was run of, now."""
+    """Return when the tests began and ended, in milliseconds since the epoch; if no test was run, the current time."""
     now = round(time.time() * 1000)
     starts = [test["start"] for test in tests if test.get("start")]
     return {
@@ -67,7 +65,7 @@ def times_of(tests: Sequence[dict[str, Any]]) -> dict[str, int]:
 def document_of(
     name: str, tests: list[dict[str, Any]], summary: dict[str, int], run_id: str, version: str, about: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return a CTRF document; `about` says what it is of."""
+    """Return a CTRF document; `about` describes its subject."""
     return {
         "reportFormat": "CTRF",
         "specVersion": SPEC_VERSION,
@@ -125,7 +123,7 @@ def read_suite(path: Path, gate: str, gates: tuple[str, ...] = ()) -> tuple[Outc
 
     Raises:
         InputError: not our CTRF, another gate's, a test without its outcome, or a summary or a status that does not
-            agree with the tests.
+            match the tests.
     """
     tests = _tests(path)
     require_run(path, str(load_json(path).get("runId") or ""), run_id_of(path.parents[1]), stated=False)
@@ -187,7 +185,7 @@ def _own_outcome(path: Path, number: int, test: dict[str, Any]) -> Outcome:
 
 
 def _told(error: BringupError) -> str:
-    """Return what is wrong with a result, without the name that it has in the code."""
+    """Return the error of a result, without its internal name."""
     reason = error.reason.removeprefix(_NO_OUTCOME).rstrip(".")
     return f"{reason}."
 
@@ -196,7 +194,7 @@ def read_foreign_suite(path: Path, gate: str, check: str, site: str) -> tuple[Ou
     """Return a third party's CTRF tests as outcomes of one declared check about the site.
 
     Raises:
-        InputError: not CTRF, no test at all, or a summary that does not agree with the tests.
+        InputError: not CTRF, no test at all, or a summary that does not match the tests.
     """
     tests = _tests(path)
     if not tests:
@@ -228,7 +226,7 @@ _Names = dict[tuple[str, str], tuple[Subject, ...]]
 
 
 def with_subjects(record: RunRecord, outcomes: Mapping[str, tuple[Outcome, ...]]) -> RunRecord:
-    """Return the record with the subjects that its results have; `outcomes` are the results by gate id."""
+    """Return the record with the subjects of its results; `outcomes` are the results by gate id."""
     return replace(record, gates=tuple(_filled(verdict, outcomes.get(verdict.gate, ())) for verdict in record.gates))
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What people decided, and what the decisions did in this run: waivers, acceptances, quarantined nodes. Pure."""
+"""What people decided, and the effect of the decisions in this run: waivers, acceptances, quarantined nodes. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .words import compressed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionLine:
-    """A waiver or an acceptance, with what it did."""
+    """A waiver or an acceptance, with its effect."""
 
     kind: str
     check: str
@@ -39,7 +39,7 @@ class QuarantineLine:
 
 
 def decision_lines(facts: RunFacts) -> tuple[DecisionLine, ...]:
-    """Return every waiver and acceptance of the inventory, and those of the record that it has no more."""
+    """Return every waiver and acceptance of the inventory, and those in the record that were removed from it."""
     waived = [entry for gate in facts.record.gates for entry in gate.waived]
     accepted = [entry for gate in facts.record.gates for entry in gate.accepted]
     expired = [entry for gate in facts.record.gates for entry in gate.expired]

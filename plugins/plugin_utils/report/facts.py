@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every report of a run is made of: the record, the files with results, and what the run directory says beside
-them.
-"""
+"""What every report of a run is made of: the record, the files with results, and other data in the run directory."""
 
 from __future__ import annotations
 
@@ -32,18 +30,19 @@ from .ctrf import document_of, read_foreign_suite, read_suite, times_of, with_su
 from .junit import write_junit
 from .words import compressed
 
-# Third parties' CTRF files: the run's copy, and whether it is of this run, young enough and still what was copied.
+# Third parties' CTRF files: the run's copy, and whether it is of this run, recent enough and unchanged since it was
+# copied.
 
-# A suite that ended longer before the run began says nothing about the cluster of today.
+# A suite that ended longer before the run began says nothing about the current cluster.
 MAX_AGE = timedelta(hours=24)
-# How much the clock of whoever wrote it may be ahead.
+# How far the clock of its writer may be ahead.
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _AGAIN = "run that suite again, then the gate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """What is kept beside a copy: its SHA-256, when it was copied, and the run that copied it (times are RFC 3339)."""
+    """Data beside a copy: its SHA-256, when it was copied, and the run that copied it (times are RFC 3339)."""
 
     sha256: str
     adopted: str
@@ -53,7 +52,8 @@ class Adoption:
 
 
 def adopt(source: Path, copy: Path, record: RunRecord) -> None:
-    """Copy a suite into the run directory, with what it was when; without a source no older copy stays."""
+    """Copy a suite into the run directory, together with its digest and time. Without a source an older copy is
+    removed."""
     beside = _beside(copy)
     if source.is_file():
         shutil.copyfile(source, copy)
@@ -74,7 +74,7 @@ def read_adopted(path: Path, gate: str, check: str, site: str) -> tuple[Outcome,
         site: the name of the site.
 
     Raises:
-        InputError: the copy is not CTRF or holds no test, or it is not what was copied.
+        InputError: the copy is not CTRF or has no test, or it was changed since it was copied.
     """
     outcomes = read_foreign_suite(path, gate, check, site)
     if not _beside(path).is_file():
@@ -163,22 +163,22 @@ LOOKS = "looks"
 
 
 def ctrf_path(run_dir: Path, gate: str) -> Path:
-    """Return where the CTRF suite of that gate is kept."""
+    """Return the path of the CTRF suite of that gate."""
     return run_dir / "ctrf" / f"{gate}.json"
 
 
 def look_path(run_dir: Path, gate: str) -> Path:
-    """Return where the run keeps what it read of a gate that it did not reach (run/looking_on.py)."""
+    """Return the path of what the run read of a gate that it did not reach (run/looking_on.py)."""
     return run_dir / LOOKS / f"{gate}.json"
 
 
 def junit_path(run_dir: Path, gate: str) -> Path:
-    """Return where the JUnit suite of that gate is kept."""
+    """Return the path of the JUnit suite of that gate."""
     return run_dir / "junit" / f"{gate}.xml"
 
 
 def foreign_path(run_dir: Path, gate: str, name: str) -> Path:
-    """Return where the run keeps its copy of a third party's suite."""
+    """Return the path of the run's copy of a third party's suite."""
     return run_dir / "ctrf" / f"{gate}.{name}.json"
 
 
@@ -195,7 +195,7 @@ def foreign_suites(site: Site, gate: str) -> dict[str, str]:
 
 
 def read_own_outcomes(run_dir: Path, gate: str) -> tuple[Outcome, ...]:
-    """Return the outcomes of this collection's checks as the gate's CTRF file says.
+    """Return the outcomes of this collection's checks from the gate's CTRF file.
 
     Raises:
         InputError: the file cannot be read.
@@ -204,7 +204,7 @@ def read_own_outcomes(run_dir: Path, gate: str) -> tuple[Outcome, ...]:
 
 
 def read_phase_outcomes(run_dir: Path, phase: str, gates: tuple[str, ...]) -> tuple[Outcome, ...]:
-    """Return the outcomes of a phase of a validation, of checks of these gates, as its CTRF file says.
+    """Return the outcomes of a phase of a validation, of checks of these gates, from its CTRF file.
 
     Raises:
         InputError: the file cannot be read.
@@ -213,7 +213,7 @@ def read_phase_outcomes(run_dir: Path, phase: str, gates: tuple[str, ...]) -> tu
 
 
 def read_foreign_outcomes(run_dir: Path, gate: str, site: Site) -> tuple[Outcome, ...]:
-    """Return the outcomes of third parties' suites as the run's copies say.
+    """Return the outcomes of third parties' suites from the run's copies.
 
     Raises:
         InputError: a file cannot be read.
@@ -237,7 +237,7 @@ def write_suites(run_dir: Path, gate: str, outcomes: tuple[Outcome, ...], record
 
 
 def pending_outcomes(gate: str, checks: Iterable[PlannedCheck], site: str) -> tuple[Outcome, ...]:
-    """Return one pending outcome for each check that a gate declares and that nobody answered yet."""
+    """Return one pending outcome for each declared check of a gate without a result."""
     return tuple(_pending(gate, check, site) for check in checks)
 
 
@@ -260,7 +260,7 @@ WHOLE = "all"
 
 
 def write_whole(run_dir: Path, record: RunRecord, version: str) -> Path | None:
-    """Write the report from the suites that are there, and a copy where the run was asked for one.
+    """Write the report from the existing suites, and a copy where one was requested.
 
     Args:
         run_dir: the run directory.
@@ -296,7 +296,7 @@ def _suites(run_dir: Path, record: RunRecord) -> list[Path]:
 
 
 def suites_of(run_dir: Path, gate: str) -> list[Path]:
-    """Return the CTRF suites that a gate or phase has: its own, then those of third parties."""
+    """Return the CTRF suites of a gate or phase: its own, then those of third parties."""
     own = ctrf_path(run_dir, gate)
     return [*([own] if own.is_file() else []), *sorted(own.parent.glob(f"{gate}.*.json"))]
 
@@ -309,7 +309,7 @@ def _whole(tests: list[dict[str, Any]], record: RunRecord, version: str) -> dict
     return document_of(name, tests, summary, record.run_id, version, about)
 
 
-# What was read behind a gate that is not passed: observed, not proven (run/looking_on.py writes it).
+# What was read of the gates behind one that did not pass: observed, not proven (run/looking_on.py writes it).
 
 Looks = Mapping[str, tuple[Outcome, ...]]
 _MOST_LINES = 20
@@ -317,7 +317,7 @@ _MOST_LINES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One cause that was observed, on every subject that has it; `found` and `hint` are of the first."""
+    """One observed cause, on every subject that has it; `found` and `hint` are of the first."""
 
     gate: str
     check: str
@@ -328,7 +328,7 @@ class Look:
 
 
 def read_looks(run_dir: Path, unreadable: list[str]) -> dict[str, tuple[Outcome, ...]]:
-    """Return by gate what was observed to be wrong; a file that cannot be read is named in `unreadable`."""
+    """Return by gate the observed problems; a file that cannot be read is named in `unreadable`."""
     found: dict[str, tuple[Outcome, ...]] = {}
     for gate in (gate for gate in GATE_IDS if look_path(run_dir, gate).is_file()):
         try:
@@ -339,7 +339,7 @@ def read_looks(run_dir: Path, unreadable: list[str]) -> dict[str, tuple[Outcome,
 
 
 def look_groups(looks: Looks) -> tuple[Look, ...]:
-    """Return what was observed, equal causes of a check drawn together."""
+    """Return the observed problems, with equal causes of a check merged."""
     groups: dict[tuple[str, str, str], list[Outcome]] = {}
     for gate, outcomes in looks.items():
         for outcome in outcomes:
@@ -358,8 +358,7 @@ def look_groups(looks: Looks) -> tuple[Look, ...]:
 
 
 def behind_lines(unseen: Sequence[str], looks: Looks) -> list[str]:
-    """Return what is said of the gates that wait behind one that is not passed: nothing was looked at, or it was read
-    without tests."""
+    """Return the lines about gates behind one that did not pass: not observed, or read without tests."""
     read = [gate for gate in unseen if gate in looks]
     rest = [gate for gate in unseen if gate not in looks]
     lines = [f"not looked at: {', '.join(rest)}"] if rest else []
@@ -367,7 +366,7 @@ def behind_lines(unseen: Sequence[str], looks: Looks) -> list[str]:
 
 
 def look_lines(looks: Looks) -> list[str]:
-    """Return what was observed for a terminal, nothing where nothing was read."""
+    """Return the observed problems for a terminal, empty where no gate was read."""
     if not looks:
         return []
     groups = look_groups(looks)
@@ -381,12 +380,12 @@ def look_lines(looks: Looks) -> list[str]:
     return [*lines, ""]
 
 
-# What every report of a run is made of: the record, the results, and what the run directory says beside them.
+# What every report of a run is made of: the record, the results, and other data in the run directory.
 
 
-# Said of a file with another digest than the one that the run kept of it.
+# Text for a file with another digest than the one that the run kept of it.
 CHANGED = "was changed since the last verdict"
-# Digests are no signature, so only a copy that nobody else could write shows what the run was.
+# Digests are no signature, so only a copy that no one else could write proves what the run was.
 RESTORE = "restore the run from the copy that was kept where others cannot write, and judge it again; or run again"
 
 
@@ -403,11 +402,10 @@ class AlreadyRead:
 class RunFacts:
     """A run as reports show it.
 
-    `outcomes` are gate id to what its CTRF files hold, `phase_outcomes` the same of phases of a validation;
-    `looks` are gates that the run did not reach to what is wrong there as far as it was read;
-    `site` and `recipe` are None before they were checked;
-    `differences` are what a later judgement found to be other than recorded; `unreadable` are files whose content is
-    not used, and why.
+    `outcomes` has by gate id the content of its CTRF files, `phase_outcomes` the same for phases of a validation.
+    `looks` has by gate the observed problems of gates that the run did not reach. `site` and `recipe` are None before
+    they were checked. `differences` are between the record and a later judgement. `unreadable` are files whose content
+    is not used, and why.
     """
 
     record: RunRecord
@@ -428,19 +426,19 @@ class RunFacts:
 
     @property
     def settings_digest(self) -> str:
-        """SHA-256 over the site's settings; the settings themselves may hold what does not belong into a report."""
+        """SHA-256 over the site's settings; the settings themselves may contain what does not belong into a report."""
         return digest(self.site.settings) if self.site else ""
 
     @property
     def site_digest(self) -> str:
-        """SHA-256 over everything that the inventory says."""
+        """SHA-256 over the whole checked inventory."""
         return digest(to_plain(self.site)) if self.site else ""
 
 
 def load_facts(
     run_dir: Path, record: RunRecord, differences: tuple[str, ...] = (), read: AlreadyRead | None = None
 ) -> RunFacts:
-    """Return what is in a run directory. What cannot be read is named; a report is written all the same."""
+    """Return the facts in a run directory. Unreadable files are named, and a report is written all the same."""
     read = read or AlreadyRead()
     unreadable: list[str] = []
     site = read.site or _site(run_dir / SITE, unreadable)
@@ -483,7 +481,7 @@ def _outcomes(
         mine = own[gate] if gate in own else read_own_outcomes(run_dir, gate)
         return (*mine, *read_foreign_outcomes(run_dir, gate, site)) if site else mine
     except InputError as error:
-        # The gate's verdict says so, too, and is not a pass.
+        # The gate's verdict reports that as well, and is not a pass.
         unreadable.append(str(error))
         return ()
 
@@ -494,7 +492,7 @@ def _phase_outcomes(run_dir: Path, phase: str, unreadable: list[str]) -> tuple[O
     try:
         return read_phase_outcomes(run_dir, phase, (*GATE_IDS, *PHASE_GATES.get(phase, ())))
     except InputError as error:
-        # The phase's verdict says so, too, and is not a pass.
+        # The phase's verdict reports that as well, and is not a pass.
         unreadable.append(str(error))
         return ()
 
@@ -519,7 +517,7 @@ def load_key_figures(path: Path) -> dict[str, dict[str, Any]]:
     """Return gate id to `check`, `measure`, `aggregate` (sum, min, max, count) and `text` with `{value}`.
 
     A second figure, `{other}` in the text, has check, measure and aggregate of its own below `other`. `instead` is the
-    rule for a site where nothing was measured for this one.
+    rule for a site without a measurement for this one.
 
     Raises:
         InputError: the file is not such a mapping.
@@ -531,7 +529,7 @@ def load_key_figures(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def key_figure(rule: Mapping[str, Any] | None, outcomes: Sequence[Outcome]) -> str:
-    """Return the text of the key figure, empty where there is no rule or nothing was measured."""
+    """Return the text of the key figure, empty where there is no rule or no measurement."""
     if rule is None:
         return ""
     figures = {"value": _figure(rule, outcomes)}

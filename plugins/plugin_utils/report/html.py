@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The HTML page of a run: one file without any other, to be read on a screen, mailed and printed."""
+"""The HTML page of a run: a single file, to be read on a screen, mailed and printed."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from .markdown import check_lines, gate_lines, kind_of_run, titles, waiting_chec
 from .matrix import matrix
 from .words import axis_title, number, tick
 
-# The phases of a validation one after the other: status, and what each validator answered, with its cause. Pure.
+# The phases of a validation one after the other: status, and the results of each validator with their causes. Pure.
 
-# Beyond these a page cannot be read any more; the CTRF files hold every one of them.
+# With more entries a page becomes unreadable; the CTRF files have every one of them.
 MOST_REASONS = 8
 _WORST_FIRST = (Status.FAILED, Status.OTHER, Status.PENDING, Status.SKIPPED, Status.PASSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a validator is not passed for one subject; `cause` is empty for what was left out."""
+    """Why a validator did not pass for one subject; `cause` is empty for what was left out."""
 
     cause: str
     subject: str
@@ -51,7 +51,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidatorLine:
-    """One validator: how many of its results have which status, the worst first, and why; `more` only counted."""
+    """One validator: how many of its results have which status, worst first, and why; `more` only counted."""
 
     id: str
     title: str
@@ -61,13 +61,13 @@ class ValidatorLine:
 
     @property
     def status(self) -> str:
-        """The worst of its results."""
+        """The worst status of its results."""
         return self.counts[0][0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseLine:
-    """One phase; `ran` tells whether it was looked at in this run."""
+    """One phase; `ran` says whether it was observed in this run."""
 
     id: str
     status: str
@@ -78,7 +78,7 @@ class PhaseLine:
 
 
 def phase_lines(facts: RunFacts) -> tuple[PhaseLine, ...]:
-    """Return the phases of a run in their order; of a validation also those that were not asked."""
+    """Return the phases of a run in their order; for a validation also those that were not requested."""
     record = facts.record
     if not record.phases:
         return ()
@@ -116,7 +116,7 @@ def _validators(
             )
     answered = frozenset(counts)
     for entry in verdict.blocking:
-        # What holds a phase and has no result is a check that did not answer, or a file that cannot be read.
+        # A blocking entry without a result is a check without an answer, or a file that cannot be read.
         if entry.check not in answered:
             counts.setdefault(entry.check, Counter())[entry.status] += 1
         reasons.setdefault(entry.check, []).append(
@@ -138,20 +138,20 @@ def _validators(
 
 # Figures as inline SVG, drawn with pygal, with their ticks and labels; without pygal the page shows the numbers.
 
-# Places on an axis: where a value lies, and where the ticks are. Pure.
+# Places on an axis: of a value, and of the ticks. Pure.
 
 _MOST_TICKS = 8
 
 
 def place(value: float, axis: Axis) -> float | None:
-    """Return where a value lies on the axis as drawn; None where a logarithmic axis has no place for it."""
+    """Return the place of a value on the axis as drawn; None where a logarithmic axis has no place for it."""
     if not axis.logarithmic:
         return value
     return math.log2(value) if value > 0 else None
 
 
 def ticks(values: Sequence[float], axis: Axis, *, from_zero: bool = False) -> tuple[float, ...]:
-    """Return the values of the ticks, rising; they enclose a linear axis and lie within a logarithmic one."""
+    """Return the values of the ticks, ascending; they enclose a linear axis and are within a logarithmic one."""
     shown = [value for value in values if place(value, axis) is not None]
     if not shown:
         return ()
@@ -179,7 +179,7 @@ def _round_steps(low: float, high: float) -> tuple[float, ...]:
     return tuple(round(number * step, 12) for number in range(first, last + 1))
 
 
-# Names beside the lines of a drawing, instead of a legend: each with a piece of its line, none over another.
+# Names beside the lines of a drawing, in place of a legend: each with a piece of its line, none over another.
 
 _LINE_HEIGHT = 14.0
 _SAMPLE = 26
@@ -225,7 +225,7 @@ def add_labels(chart: Any, root: Any, labels: Sequence[Label], *, left: float, t
         text = chart.svg.node(root, "text", x=left + _SAMPLE + 5, y=height + 4, style=style)
         text.text = label.text if len(label.text) <= _MOST_LETTERS else f"{label.text[: _MOST_LETTERS - 1]}\u2026"
         if text.text != label.text:
-            # Before the text, as SVG wants it; read out and shown by the pointer.
+            # Before the text, as SVG requires; read out and shown by the pointer.
             text.text, shown = "", text.text
             title = chart.svg.node(text, "title")
             title.text, title.tail = label.text, shown
@@ -242,7 +242,7 @@ def _leader(chart: Any, root: Any, start: tuple[float, float], end: tuple[float,
     line.set("style", "stroke:#999999;stroke-width:0.7")
 
 
-# Which curves a figure shows: all of them, or a choice of them, by a rule that the page states. Pure.
+# Which curves a figure shows: all of them, or a selection, by a rule that the page names. Pure.
 
 # More lines than these cannot be distinguished in print.
 MOST_LINES = 6
@@ -254,7 +254,7 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a figure; `held` where its result is not passed."""
+    """One line of a figure; `held` where its result did not pass."""
 
     name: str
     points: Points
@@ -263,7 +263,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One plot: what is drawn, the bounds, and the sentence that says how the curves shown were chosen."""
+    """One plot: what is drawn, the bounds, and the sentence that explains the selection of curves."""
 
     title: str
     gate: str
@@ -276,9 +276,9 @@ class Figure:
 
 
 def figures(outcomes: Mapping[str, tuple[Outcome, ...]]) -> tuple[Figure, ...]:
-    """Return every figure that the outcomes carry curves for, in the order of the gates.
+    """Return every figure for which the outcomes have curves, in the order of the gates.
 
-    Curves of one figure that disagree on what an axis shows are drawn as figures of their own.
+    Curves of one figure with different axes are drawn as separate figures.
     """
     found: dict[tuple[str, str, Axis, Axis], dict[tuple[str, Points], tuple[Series, bool]]] = {}
     for gate in GATES:
@@ -286,7 +286,7 @@ def figures(outcomes: Mapping[str, tuple[Outcome, ...]]) -> tuple[Figure, ...]:
             held = outcome.status is not Status.PASSED
             for curve in outcome.series:
                 curves = found.setdefault((gate.id, curve.figure, curve.x, curve.y), {})
-                # The two hosts of a pair each carry the curve of the pair.
+                # The two hosts of a pair each have the curve of the pair.
                 before = curves.get((curve.name, curve.points))
                 curves[curve.name, curve.points] = (curve, held or bool(before and before[1]))
     drawn = [_figure(*key, list(curves.values())) for key, curves in found.items()]
@@ -380,7 +380,7 @@ def _bounds(curves: Iterable[Series]) -> tuple[tuple[Bound, ...], str]:
 
 WIDTH, HEIGHT = 800, 310
 _RIGHT, _TOP, _BOTTOM, _LEFT = 252, 12, 40, 62
-# Told apart by their dashes first; the colours are dark, and equally dark, so that they print in grey.
+# Distinguished by their dashes first; the colours are dark, and equally dark, so that they print in grey.
 _LINES = (
     ("#000000", ""),
     ("#0b4f8a", "9, 4"),
@@ -542,11 +542,11 @@ def _axis_titles(chart: Any, root: Any, figure: Figure) -> None:
     up.text = axis_title(figure.y)
 
 
-# The environment of the templates of pages: everything is escaped, and what is missing is an error.
+# The environment of the templates of pages: everything is escaped, and a missing value is an error.
 
 
 def environment(directory: Path) -> Any:
-    """Return an environment of Jinja for the templates of that directory."""
+    """Return a Jinja environment for the templates of that directory."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -558,7 +558,7 @@ def environment(directory: Path) -> Any:
     )
 
 
-# The HTML page of a run: one file without any other, to be read on a screen, mailed and printed.
+# The HTML page of a run: a single file, to be read on a screen, mailed and printed.
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -571,7 +571,7 @@ def _template() -> Any:
 
 
 def _coded(text: str) -> Any:
-    """Return text with `commands` set as such; everything in it is escaped."""
+    """Return text with `commands` set as code; everything in it is escaped."""
     from markupsafe import Markup, escape
 
     parts = text.split("`")
@@ -620,7 +620,7 @@ def render_page(facts: RunFacts) -> str:
 
 
 def _restoring(facts: RunFacts) -> tuple[Step, ...]:
-    """Return what to do about what is not confirmed, nothing where all of it is."""
+    """Return what to do about unconfirmed results, empty where all are confirmed."""
     about = dict.fromkeys(text.partition(": ")[0] for text in facts.differences)
     return (Step(cause="not confirmed", about=first_of([*about], 3), hint=RESTORE),) if about else ()
 
@@ -638,7 +638,7 @@ def _drawn(figure: Figure, index: int) -> dict[str, Any]:
 
     values = [dict(line.points) for line in figure.lines]
     places = sorted({x for points in values for x in points})
-    # pygal builds the drawing as a tree of XML and escapes every text in it.
+    # pygal builds the drawing as an XML tree and escapes every text in it.
     svg = Markup(drawing(figure, f"figure{index}"))
     return {
         "figure": figure,

@@ -20,7 +20,7 @@ def write_junit(path: Path, gate: str, outcomes: Sequence[Outcome], *, rehearsal
 
     suite = TestSuite(f"REHEARSAL {gate}" if rehearsal else gate)
     suite.add_property("rehearsal", str(rehearsal).lower())
-    # All at once: one by one it counts everything again for each.
+    # All at once: one by one, everything is counted again each time.
     suite.add_testcases([_case(outcome) for outcome in outcomes])
     document = JUnitXml()
     document.add_testsuite(suite)

@@ -28,14 +28,14 @@ from .matrix import Decisions, Mark, decisions_of, mark_of
 from .scope import left_out
 from .words import compressed, number
 
-# The gates one after the other: status, when, how long, and what each check answered. Pure.
+# The gates one after the other: status, when, how long, and the result of each check. Pure.
 
 _ROUTINE = "every declared check passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateLine:
-    """One gate. `begin` and `share` are parts of the whole run's time, for the bar; zero before it ran."""
+    """One gate. `begin` and `share` are fractions of the whole run's time, for the bar; zero before it ran."""
 
     number: int
     id: str
@@ -54,13 +54,13 @@ class GateLine:
 
     @property
     def ran(self) -> bool:
-        """Whether it was looked at in this run."""
+        """Whether it was observed in this run."""
         return self.status is not Status.PENDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckLine:
-    """What one check answered: how often which letter, and the span of its first number."""
+    """The results of one check: how often which letter, and the span of its first number."""
 
     id: str
     title: str
@@ -118,12 +118,12 @@ def _timed(
 
 
 def clock_text(moment: datetime, first: datetime) -> str:
-    """Return a moment as it is written in the page: to the second, with the day where it is not the first one."""
+    """Return a time for the page: to the second, with the day where it is not the first one."""
     return f"{moment:%H:%M:%S}" if moment.date() == first.date() else f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def titles(facts: RunFacts) -> dict[str, str]:
-    """Return the titles by id of this release's checks, for gates that were looked at: no other gate is imported."""
+    """Return the titles by id of this release's checks, for observed gates: no other gate is imported."""
     looked = [verdict.gate for verdict in facts.record.gates if verdict.status is not Status.PENDING]
     if facts.site is None:
         checks = all_checks() if looked else ()
@@ -134,7 +134,7 @@ def titles(facts: RunFacts) -> dict[str, str]:
 
 
 def check_lines(facts: RunFacts) -> dict[str, tuple[CheckLine, ...]]:
-    """Return what each check of each gate answered, for gates that were looked at."""
+    """Return the results of each check of each gate, for observed gates."""
     known, decided = titles(facts), decisions_of(facts.record)
     found: dict[str, tuple[CheckLine, ...]] = {}
     for gate in GATES:
@@ -164,7 +164,7 @@ def _check_line(name: str, known: Mapping[str, str], outcomes: list[Outcome], de
 
 
 def _measured(outcomes: list[Outcome]) -> str:
-    """Return the span of the first number that the check measured, over all that have it."""
+    """Return the span of the first number that the check measured, over all results with it."""
     first = next((m for o in outcomes for m in o.measured if _is_number(m.value)), None)
     if first is None:
         return ""
@@ -204,7 +204,7 @@ def plain(text: str, limit: int = _MOST_LETTERS) -> str:
 
 def _escaped(text: str) -> str:
     shown = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
-    # Neither a mention of a person nor a link to a place that nobody meant.
+    # Neither a mention of a person nor an unintended link.
     return shown.replace("@", "@<!-- -->").replace("://", ":<!-- -->//")
 
 
@@ -235,7 +235,7 @@ def render_markdown(facts: RunFacts) -> str:
 
 
 def kind_of_run(record: RunRecord) -> str:
-    """Return what the run is for people."""
+    """Return the kind of the run as text."""
     if record.work is not None:
         return plain(record.work.verb)
     return "validation" if record.validates else "bring-up"
@@ -260,7 +260,7 @@ def _work(work: Work) -> list[str]:
 
 
 def _phases(record: RunRecord) -> list[str]:
-    """Return the phases of a run that validates, and what holds each."""
+    """Return the phases of a run that validates, and what blocks each."""
     lines = ["| phase | status | what is told |", "| --- | --- | --- |"]
     lines += [f"| {v.gate} | {v.status.value} | {plain(redact(v.message))} |" for v in record.phases]
     held = [entry for verdict in record.phases for entry in verdict.blocking]
@@ -277,7 +277,7 @@ def _told(entry: Blocking) -> str:
 
 
 def _next(record: RunRecord, looks: Looks) -> list[str]:
-    """Return what nobody looked at and how to start again, nothing for a run that is passed."""
+    """Return what was not observed and how to start again, empty for a run that passed."""
     when, again = way_on(record)
     behind = behind_lines(not_looked_at(record), looks)
     lines = [text for line in behind for text in (plain(f"{line[0].upper()}{line[1:]}"), "")]

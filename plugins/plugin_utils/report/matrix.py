@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes against checks: one letter for each answer, equal rows drawn together where the fleet is large. Pure."""
+"""Nodes against checks: one letter for each result, equal rows merged where the fleet is large. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .words import compressed
 
 # By gate, check and subjects.
 Decisions = dict[tuple[str, str, tuple[Subject, ...]], str]
-# A table of more rows is not read; above it, nodes with the same letters share a row.
+# Nobody reads a table of more rows; above it, nodes with the same letters share a row.
 MOST_ROWS = 64
 # What fits on the width of A4 beside the name of a node.
 MOST_COLUMNS = 36
@@ -28,7 +28,7 @@ Columns = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A letter, the word that it means, and how heavy it weighs when several answers meet in one place."""
+    """A letter, the word that it stands for, and its weight when several results meet in one cell."""
 
     letter: str
     word: str
@@ -36,7 +36,7 @@ class Mark:
 
     @property
     def calm(self) -> bool:
-        """Whether nobody needs to look."""
+        """Whether no one needs to look."""
         return self.weight <= 1
 
 
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def weight(self) -> tuple[int, int]:
-        """How much it needs to be looked at: the heaviest letter, then how many are not calm."""
+        """How urgently it needs a look: the heaviest letter, then how many are not calm."""
         return max((m.weight for m in self.marks), default=0), sum(not m.calm for m in self.marks)
 
 
@@ -80,7 +80,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """The table, in blocks of columns. `note` says what is drawn together."""
+    """The table, in blocks of columns. `note` says which rows are merged."""
 
     blocks: tuple[Block, ...]
     legend: tuple[Mark, ...]
@@ -121,7 +121,7 @@ def _decided(verdict: GateVerdict) -> Iterable[tuple[str, tuple[AppliedDecision,
 
 
 def matrix(facts: RunFacts) -> Matrix:
-    """Return the matrix of all gates that have been looked at, empty if none spoke about a node."""
+    """Return the matrix of all observed gates, empty if none has a result about a node."""
     marks = _marks(facts)
     columns = [(gate.id, tuple(dict.fromkeys(c for g, c in marks if g == gate.id))) for gate in GATES]
     aside = facts.site.quarantined if facts.site else frozenset()
@@ -142,7 +142,7 @@ def matrix(facts: RunFacts) -> Matrix:
 
 
 def _parts(columns: Iterable[tuple[str, tuple[str, ...]]]) -> list[Columns]:
-    """Return the columns in parts that fit on a page: a gate of more is cut evenly, neighbours that fit are joined."""
+    """Return the columns in parts that fit on a page: a larger gate is cut evenly, neighbours that fit are joined."""
     parts: list[Columns] = []
     for gate, checks in columns:
         pieces = -(-len(checks) // MOST_COLUMNS)
@@ -194,7 +194,7 @@ def _grouped(rows: list[Row]) -> tuple[list[Row], str]:
     groups = [Row(label=compressed(names, _MOST_RUNS), nodes=len(names), marks=key) for key, names in alike.items()]
     groups.sort(key=lambda row: row.weight, reverse=True)
     if len(groups) > MOST_ROWS:
-        # What is calm stays in sight: the largest group is the last row.
+        # The calm rows stay visible: the largest group is the last row.
         largest = max(groups, key=lambda row: row.nodes)
         kept = [row for row in groups if row is not largest][: MOST_ROWS - 1]
         left = sum(row.nodes for row in groups) - sum(row.nodes for row in kept) - largest.nodes

@@ -16,7 +16,7 @@ from ..verdict.gate import GateVerdict
 from ..verdict.run import all_passed, nothing_holds
 from .facts import RunFacts
 
-# Samples as Prometheus' text format has them. Pure.
+# Samples in Prometheus' text format. Pure.
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -28,7 +28,7 @@ class _Family:
 
 
 class Families:
-    """Collects samples by the name of their family; a sample that was given twice counts once."""
+    """Collects samples by the name of their family; a sample that is given twice counts once."""
 
     def __init__(self, prefix: str, common: Labels) -> None:
         """Begin with no family: all names begin with `prefix`, all samples have the labels `common`."""
@@ -36,7 +36,7 @@ class Families:
         self._families: dict[str, _Family] = {}
 
     def add(self, name: str, text: str, value: float, **labels: str) -> None:
-        """Add one sample; `text` explains the family and counts where it is added first."""
+        """Add one sample; `text` explains the family, and the first one counts."""
         family = self._families.setdefault(f"{self._prefix}_{name}", _Family(text))
         family.samples[(*self._common, *labels.items())] = value
 
@@ -59,13 +59,12 @@ def _value(value: float) -> str:
     return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
 
 
-# The metrics of a run in Prometheus' text format, as node_exporter's textfile collector reads it. Pure.
-#
-# Every sample says which site it is about and whether it was a rehearsal. A run that validates decides no gate: it
-# has phases where a bring-up has gates, in the names of its samples and in their labels.
+# The metrics of a run in Prometheus' text format, for node_exporter's textfile collector. Pure. Every sample has its
+# site and whether it was a rehearsal. A run that validates decides no gate: it has phases where a bring-up has gates,
+# in the names of its samples and in their labels.
 
 _PREFIX = "gpufleet_bringup"
-# Unit of a measure to the base unit that Prometheus wants in the name, and the factor to it.
+# Unit of a measure to the base unit that Prometheus requires in the name, and the factor to it.
 _UNITS: dict[str, tuple[str, float]] = {
     "B": ("bytes", 1.0),
     "GB/s": ("bytes_per_second", 1e9),
@@ -91,7 +90,7 @@ def render_metrics(facts: RunFacts) -> str:
     versions = {_label(name): value for name, value in record.versions.items()}
     found.add("run_info", "Which run this is and what it was made with.", 1, run=record.run_id, **versions)
     text = "Whether every gate in scope, every phase of a validation, or all work of a roll or a cycle, was passed."
-    # Work that was neither passed nor failed, such as a cycle that found no idle node, has no such sample.
+    # Work that neither passed nor failed, such as a cycle that found no idle node, has no such sample.
     if all_passed(record) or not nothing_holds(record) or record.work is None:
         found.add("run_passed", text, all_passed(record) and not record.problem)
     for name, moment in (("started", record.started), ("updated", record.updated)):
@@ -121,7 +120,7 @@ def render_metrics(facts: RunFacts) -> str:
 def _add_parts(
     found: Families, part: str, verdicts: Iterable[GateVerdict], outcomes: Mapping[str, tuple[Outcome, ...]]
 ) -> None:
-    """Add what was decided of gates or of phases (`part`), and what was found in them."""
+    """Add the verdicts of gates or of phases (`part`), and their results."""
     for verdict in verdicts:
         _add_verdict(found, part, verdict)
     for name, entries in outcomes.items():

@@ -36,5 +36,5 @@ def write_report(
     write_atomic(run_dir / SUMMARY, render_markdown(facts))
     write_atomic(run_dir / MACHINE, dumps(redact_data(to_plain(record))))
     if not record.what_if and not record.check_mode:
-        # Samples of a site are what was seen there.
+        # Samples of a site are actual observations.
         write_atomic(run_dir / METRICS, render_metrics(facts))

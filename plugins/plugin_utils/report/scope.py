@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the run is about, what was not asked of it and why, and what it was made with. Pure."""
+"""What the run is about, which checks did not apply and why, and the software it was made with. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Checks of one gate that are not asked at this site, for one reason."""
+    """Checks of one gate that do not apply at this site, for one reason."""
 
     gate: str
     checks: tuple[str, ...]

@@ -28,7 +28,7 @@ def number(value: Scalar) -> str:
 
 
 def size(count: float) -> str:
-    """Return bytes as people say them: `64 KiB`, `8 GiB`."""
+    """Return bytes in binary units: `64 KiB`, `8 GiB`."""
     step = 0
     while abs(count) >= 1024 and step < len(_BINARY) - 1:
         count, step = count / 1024, step + 1
@@ -48,17 +48,17 @@ def tick(value: float, axis: Axis) -> str:
 
 
 def measure_name(name: str) -> str:
-    """Return the name of a measure with sizes as people say them: `busbw at 64 MiB`."""
+    """Return the name of a measure with sizes in binary units: `busbw at 64 MiB`."""
     return _AT_SIZE.sub(lambda found: f" at {size(float(found[1]))}", name)
 
 
 def axis_title(axis: Axis) -> str:
-    """Return what an axis shows, with its unit where the ticks do not carry it."""
+    """Return the title of an axis, with its unit where the ticks do not have it."""
     return axis.name if axis.unit in ("", "B", "count") else f"{axis.name} ({axis.unit})"
 
 
 def compressed(names: Iterable[str], most: int = 12) -> str:
-    """Return names with runs of numbers drawn together: `gpu001 to gpu400, gpu402`; beyond `most` runs only counted."""
+    """Return names with runs of numbers merged: `gpu001 to gpu400, gpu402`; beyond `most` runs only counted."""
     runs: list[list[str]] = []
     for name in names:
         if runs and _follows(runs[-1][-1], name):
