@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The baselines of a history: figures that people accepted, and took back. Nothing that was added is ever changed."""
+"""The baselines of a history: figures that people accepted, and withdrew. Rows are only added, never changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .tables import tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal:
-    """Who took an acceptance back, when (UTC) and why."""
+    """Who withdrew an acceptance, when (UTC) and why."""
 
     who: str
     withdrawn: str
@@ -29,7 +29,7 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedRun:
-    """One acceptance with its number, its figures by gate, and who took it back, if anybody did."""
+    """One acceptance with its number, its figures by gate, and who withdrew it, if it was withdrawn."""
 
     number: int
     acceptance: Acceptance
@@ -45,10 +45,10 @@ class BaselineStore:
     engine: Any
 
     def accept(self, acceptance: Acceptance, figures: Mapping[str, Sequence[Figure]]) -> int:
-        """Add the figures, by gate, that somebody accepted, and return the number of the acceptance.
+        """Add the accepted figures, by gate, and return the number of the acceptance.
 
         Raises:
-            BringupError: it does not say who, when or why, or the history cannot be written.
+            BringupError: name, time or reason is missing, or the history cannot be written.
         """
         row = asdict(acceptance)
         _require("acceptance of a baseline", row, ("site", "run_id", "who", "accepted", "why"))
@@ -62,11 +62,11 @@ class BaselineStore:
         return number
 
     def withdraw(self, number: int, withdrawal: Withdrawal) -> None:
-        """Take an acceptance back.
+        """Withdraw an acceptance.
 
         Raises:
-            BringupError: there is none of that number, it was taken back before, it does not say who, when or why, or
-                the history cannot be written.
+            BringupError: there is none of that number, it was withdrawn before, name, time or reason is missing, or the
+                history cannot be written.
         """
         row = asdict(withdrawal)
         _require("withdrawal of a baseline", row, tuple(row))
@@ -75,16 +75,16 @@ class BaselineStore:
             connection.execute(tables().withdrawal.insert().values(acceptance_id=number, **row))
 
     def require_holding(self, number: int) -> None:
-        """Refuse an acceptance that cannot be taken back; nothing is written.
+        """Refuse an acceptance that cannot be withdrawn; nothing is written.
 
         Raises:
-            BringupError: there is none of that number, or it was taken back before.
+            BringupError: there is none of that number, or it was withdrawn before.
         """
         with our_errors(self.place), self.engine.begin() as connection:
             _require_holding(connection, number)
 
     def accepted_runs(self, site: str, *, rehearsal: bool) -> tuple[AcceptedRun, ...]:
-        """Return every acceptance of that site, the oldest first, those that were taken back too.
+        """Return every acceptance of that site, oldest first, including withdrawn ones.
 
         Raises:
             BringupError: the history cannot be read.
@@ -107,7 +107,7 @@ class BaselineStore:
         return tuple(_accepted_run(row, by_number.get(row["id"], []), back.get(row["id"])) for row in rows)
 
     def accepted_figures(self, site: str, *, rehearsal: bool) -> tuple[AcceptedFigure, ...]:
-        """Return the accepted figures that hold, the newest of each subject and conditions.
+        """Return the valid accepted figures, the newest of each subject and conditions.
 
         Raises:
             BringupError: the history cannot be read.
@@ -121,10 +121,10 @@ class BaselineStore:
 
 
 def open_baselines(place: Place) -> BaselineStore:
-    """Return the baselines of the history at that place; it is made if it is not there.
+    """Return the baselines of the history at that place; it is created if it is not there.
 
     Raises:
-        BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
+        BringupError: SQLAlchemy is missing, or the file is damaged, not ours, too new or cannot be written.
     """
     return BaselineStore(place, open_database(place))
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A copy of a history while it is written, and whether all of it is there and fits together."""
+"""A copy of a history while it is written, and whether it is complete and consistent."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from .tables import tables
 # Retention: older results become figures of a day; the newest of each kind stays as it was written.
 
 _AT_A_TIME = 2000
-# What a class says that need not be kept once it is old.
+# The class that need not be kept once it is old.
 _HEALTHY = "healthy"
 
 
 @dataclass(frozen=True, slots=True)
 class Thinned:
-    """How many results became figures of a day, and how many classes of healthy nodes were let go."""
+    """How many results became figures of a day, and how many classes of healthy nodes were deleted."""
 
     results: int
     classes: int
 
 
 def thin(store: ServiceStore, site: str, *, rehearsal: bool, before_s: float, write: bool) -> Thinned:
-    """Roll up the results that began before that time, but for the last try, pass and failure of a node and test.
+    """Roll up the results that began before that time, except the last try, pass and failure of each node and test.
 
-    Each part of the work is one transaction: killed at any moment, a result is counted in its day or there, never both.
-    Kept are classes that are not `healthy`, cordons, acceptances, parts and everything of gates.
+    Each part of the work is one transaction. Killed at any moment, a result is either in the figures of its day or
+    still there, never both. Classes that are not `healthy`, cordons, acceptances, parts and everything of gates are
+    kept.
 
     Raises:
         BringupError: the history cannot be read or written.
@@ -73,7 +74,7 @@ def _old(site: str, rehearsal: bool, before_s: float) -> Any:
     cycle, table, last = tables().service.cycle, tables().service.node_result, tables().service.node_last
     query = select(table).join(cycle, cycle.c.cycle_id == table.c.cycle_id)
     query = query.where(cycle.c.site == site, cycle.c.rehearsal.is_(rehearsal), table.c.started_s < before_s)
-    # Asked by the key of `node_last`: site, rehearsal, kind, node, test.
+    # By the key of `node_last`: site, rehearsal, kind, node, test.
     keeps = select(last.c.result_id).where(
         last.c.site == site, last.c.rehearsal.is_(rehearsal), last.c.kind.in_(("tried", "passed", "failed")),
         last.c.node == table.c.node, last.c.test == table.c.test, last.c.result_id == table.c.id,
@@ -91,7 +92,7 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the figures of what passed: those of a failure say nothing of how fast a node is."""
+    """Return the figures of passes: those of a failure say nothing about the speed of a node."""
     found: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
         if row["status"] == Status.PASSED.value:
@@ -155,9 +156,9 @@ _SHOWN = 5
 
 
 def back_up(place: Place, dest: Path) -> int:
-    """Copy a history file as it is at one moment, prove the copy, and return its size in bytes.
+    """Copy a history file as of one moment, verify the copy, and return its size in bytes.
 
-    What lay at `dest` before is replaced when the new copy is whole, never earlier.
+    A file at `dest` is replaced only when the new copy is whole.
 
     Raises:
         InputError: the history is in a server, whose own tool makes its backups, or is itself the destination.
@@ -177,7 +178,7 @@ def back_up(place: Place, dest: Path) -> int:
         try:
             with our_errors(place), closing(sqlite3.connect(place)) as source, closing(sqlite3.connect(part)) as copy:
                 source.backup(copy)
-                # One file, that can be moved and read wherever it lies.
+                # One file, that can be moved and read anywhere.
                 copy.execute("PRAGMA journal_mode = DELETE")
                 said = [row[0] for row in copy.execute("PRAGMA integrity_check(5)")]
             if said != ["ok"]:
@@ -191,7 +192,7 @@ def back_up(place: Place, dest: Path) -> int:
 
 
 def problems_of(store: ServiceStore) -> tuple[str, ...]:
-    """Return what is wrong with a history, nothing if all of it fits together.
+    """Return what is wrong with a history, empty if it is consistent.
 
     Raises:
         BringupError: it cannot be read at all.
@@ -209,7 +210,8 @@ def problems_of(store: ServiceStore) -> tuple[str, ...]:
 
 
 def _wrong_pointers(connection: Any) -> list[str]:
-    """Return entries of `node_last` that point at a result of something else, which would make a node look fresh."""
+    """Return entries of `node_last` that point at another node's or test's result, which would make a node look
+    fresh."""
     from sqlalchemy import or_, select
 
     last, table = tables().service.node_last, tables().service.node_result
@@ -226,7 +228,7 @@ def _wrong_pointers(connection: Any) -> list[str]:
 
 
 def _unseen_results(connection: Any) -> list[str]:
-    """Return nodes of which a newer result is there than the one that is read as the newest."""
+    """Return nodes with a newer result than the one that is read as the newest."""
     from sqlalchemy import and_, select
 
     cycle, last, table = tables().service.cycle, tables().service.node_last, tables().service.node_result

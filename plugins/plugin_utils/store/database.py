@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The database of the history: where it is, how it is opened, its schema versions, and its errors in words."""
+"""The database of the history: where it is, how it is opened, its schema versions, and its errors as text."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .tables import tables
 
 
 def clock_s(connection: Any) -> float:
-    """Return the time (seconds since the epoch) that all controllers of a history share, and no controller's own.
+    """Return the time (seconds since the epoch) that all controllers of a history share.
 
-    All controllers of a file are on its machine; those of a server ask that, so that one whose clock is wrong neither
-    takes over a lease that is alive nor holds one for ever.
+    All controllers of a file are on its machine. Those of a server use the clock of the server, so that one whose clock
+    is wrong neither takes over a live lease nor holds one for ever.
     """
     from sqlalchemy import text
 
@@ -41,7 +41,7 @@ def clock_s(connection: Any) -> float:
 
 
 def insert_into(connection: Any, table: Any) -> Any:
-    """Return an insert statement that knows ON CONFLICT, in the words of the connection's database."""
+    """Return an insert statement that supports ON CONFLICT, in the dialect of the connection's database."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects import postgresql
 
@@ -51,11 +51,11 @@ def insert_into(connection: Any, table: Any) -> Any:
     return sqlite.insert(table)
 
 
-# Whether a directory lies on a file system of the network, where SQLite cannot keep what it promises.
+# Whether a directory is on a network file system, where SQLite cannot keep its guarantees.
 
 _MOUNTS = Path("/proc/self/mountinfo")
-# SQLite, "Write-Ahead Logging" (sqlite.org/wal.html): all processes must be on one host, for they share memory through
-# a file; "How To Corrupt An SQLite Database File", 2.1: file locks of network file systems are often broken.
+# SQLite, "Write-Ahead Logging" (sqlite.org/wal.html): all processes must be on one host, because they share memory
+# through a file; "How To Corrupt An SQLite Database File", 2.1: file locks of network file systems are often broken.
 _NETWORK = frozenset({
     "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
     "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "vmhgfs", "wekafs",
@@ -68,15 +68,15 @@ _LOCAL_FUSE = frozenset({
 
 
 def refuse_network(path: Path) -> None:
-    """Let only a file pass that lies on this machine.
+    """Accept only a file on this machine.
 
     Raises:
-        InputError: it lies on a file system of the network.
+        InputError: it is on a network file system.
     """
     try:
         mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
-        # Not Linux: nothing is known of its mounts.
+        # Not Linux: its mounts are unknown.
         return
     kind, where = mount_of(path.parent.resolve(), mounts)
     if is_network(kind):
@@ -91,18 +91,18 @@ def refuse_network(path: Path) -> None:
 
 
 def is_network(kind: str) -> bool:
-    """Tell whether that type of file system is one of the network."""
+    """Return whether that type is a network file system."""
     if kind.startswith("fuse."):
         return kind.partition(".")[2] not in _LOCAL_FUSE
     return kind in _NETWORK
 
 
 def mount_of(path: Path, mounts: str) -> tuple[str, str]:
-    """Return the type and the place of the mount that holds a path, both empty if there is none.
+    """Return the type and the place of the mount that contains a path, both empty if there is none.
 
     Args:
         path: resolved; it need not be there.
-        mounts: what /proc/self/mountinfo says (proc(5)).
+        mounts: the content of /proc/self/mountinfo (proc(5)).
     """
     found, depth = ("", ""), -1
     for line in mounts.splitlines():
@@ -123,7 +123,7 @@ def _unescaped(text: str) -> str:
     return text
 
 
-# Where a history is: a file of this machine, or a database of a server whose password nobody sees.
+# Where a history is: a file of this machine, or a database of a server. The password is never shown.
 
 VARIABLE = "gpufleet_store_url"
 _SCHEMES = ("postgresql", "postgresql+psycopg")
@@ -144,7 +144,7 @@ class StoreUrl:
 
     @property
     def password(self) -> str:
-        """The password as it stands in the URL, empty without one."""
+        """The password in the URL, empty without one."""
         return urlsplit(self.secret).password or ""
 
 
@@ -155,7 +155,7 @@ def place_of(store: str) -> Place:
     """Return the place that a user gave: a path, or a URL of a PostgreSQL server.
 
     Raises:
-        InputError: it is a URL of something else, or of no database.
+        InputError: it is another kind of URL, or names no database.
     """
     if "://" not in store:
         return Path(store).expanduser().absolute()
@@ -173,10 +173,10 @@ def place_of(store: str) -> Place:
 
 
 def url_from(stated: str) -> str:
-    """Return the URL that was stated, read from its file where a path was stated.
+    """Return the configured URL, read from a file where a path is configured.
 
     Raises:
-        InputError: others may read the file, or it does not hold one line.
+        InputError: others may read the file, or it does not have exactly one line.
         UnavailableError: the file cannot be read.
     """
     if "://" in stated or not stated:
@@ -195,12 +195,12 @@ def url_from(stated: str) -> str:
     return text
 
 
-# The history in a PostgreSQL database: how it is reached, who may write, and its errors in words.
+# The history in a PostgreSQL database: how it is reached, who may write, and its errors as text.
 
 # How long one controller waits for another that writes, as with a file.
 LOCK_TIMEOUT_S = 30
 _CONNECT_TIMEOUT_S = 10
-# Any number that no other program takes in this database; all controllers have to take the same.
+# Any number that no other program uses in this database; all controllers have to use the same.
 _LOCK = 7103150015
 _BEGIN = (
     f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_S}s', true), set_config('synchronous_commit', CASE"
@@ -225,7 +225,7 @@ _SERVER_DAMAGE = ("42P01", "42703", "XX001", "XX002")
 
 
 def server_engine(url: StoreUrl) -> Any:
-    """Return SQLAlchemy's engine, each of whose transactions is alone, as with a file.
+    """Return SQLAlchemy's engine, with one transaction at a time, as with a file.
 
     Raises:
         NotFoundError: the driver is not installed.
@@ -243,7 +243,7 @@ def server_engine(url: StoreUrl) -> Any:
             make_url(url.secret).set(drivername="postgresql+psycopg"),
             # No pool: Ansible forks, and a connection must not cross a fork.
             poolclass=NullPool,
-            # What is read after the lock was waited for is what is there then.
+            # What is read after the wait for the lock is the state at that time.
             isolation_level="READ COMMITTED",
             connect_args=arguments,
         )
@@ -253,7 +253,7 @@ def server_engine(url: StoreUrl) -> Any:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Any) -> None:
-        # One writes at a time, and what was read under the lock still holds when it is written.
+        # One controller writes at a time, and what was read under the lock is still valid when it is written.
         connection.exec_driver_sql(_BEGIN)
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
@@ -261,7 +261,7 @@ def server_engine(url: StoreUrl) -> Any:
 
 
 def server_problem(url: StoreUrl, error: Any) -> BringupError:
-    """Return what went wrong with a server, in words and without its password."""
+    """Return the error of a server as text, without its password."""
     cause = getattr(error, "orig", None) or error
     state = getattr(cause, "sqlstate", None) or ""
     text = " ".join(redact(_without_password(url, str(cause))).split())[:400]
@@ -271,7 +271,7 @@ def server_problem(url: StoreUrl, error: Any) -> BringupError:
     if state in _REASONS:
         reason, hint = _REASONS[state]
         return UnavailableError(str(url), reason, hint)
-    # A connection that fails before the server knows whom it talks to has no state; its words are all there is.
+    # A connection that fails before authentication has no state; its text is all there is.
     for word, known in (("password authentication failed", "28P01"), ("no pg_hba.conf entry", "28000")):
         if word in text:
             return UnavailableError(str(url), *_REASONS[known])
@@ -290,7 +290,7 @@ def _without_password(url: StoreUrl, text: str) -> str:
     return text
 
 
-# The database of the history: opening, schema versions, and its errors in words.
+# The database of the history: opening, schema versions, and its errors as text.
 
 # How long one run waits for another that writes; a gate is recorded in well under a second.
 BUSY_TIMEOUT_S = 30.0
@@ -299,11 +299,11 @@ _DAMAGE = ("malformed", "not a database", "disk image", "no such table", "no suc
 
 
 def open_database(place: Place) -> Any:
-    """Return SQLAlchemy's engine for the history, made or brought to this release's schema if need be.
+    """Return SQLAlchemy's engine for the history, created or migrated to this release's schema if necessary.
 
     Raises:
-        BringupError: SQLAlchemy or a driver is missing, the file lies on the network, or the history is damaged,
-            foreign, too new or cannot be written.
+        BringupError: SQLAlchemy or a driver is missing, the file is on a network file system, or the history is
+            damaged, not ours, too new or cannot be written.
     """
     with our_errors(place):
         engine = server_engine(place) if isinstance(place, StoreUrl) else _file_engine(place)
@@ -320,7 +320,7 @@ def _file_engine(path: Path) -> Any:
 
 
 def _make_private(path: Path) -> None:
-    """Make the directory and an empty file that only its owner may read; SQLite gives its journals the same mode."""
+    """Create the directory and an empty file that only its owner may read; SQLite gives its journals the same mode."""
     if not path.parent.is_dir():
         path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
@@ -349,7 +349,7 @@ def _engine(path: Path) -> Any:
 
 
 def _use_write_ahead_log(path: Path) -> None:
-    """Let readers go on beside a writer. The switch ignores the busy timeout, so it is tried again until it works."""
+    """Let readers go on beside a writer. The switch ignores the busy timeout, so it is retried until it works."""
     deadline = Deadline.after(BUSY_TIMEOUT_S)
     while True:
         try:
@@ -389,7 +389,7 @@ def _list_subjects(connection: Any) -> None:
 
 
 def _number_gates(connection: Any) -> None:
-    """Give gates their places in the order of the history; of older ones the clocks of their runs are all there is."""
+    """Give gates their places in the order of the history; for older ones only the clocks of their runs are known."""
     from sqlalchemy import bindparam, inspect, select
 
     # A file of this release has the columns from the beginning.
@@ -410,23 +410,25 @@ def _number_gates(connection: Any) -> None:
 
 
 def _add_service(connection: Any) -> None:
-    """Make room for what is found of a cluster in service; nothing that was there changes."""
+    """Add the tables of a cluster in service; existing data does not change."""
     tables().metadata.create_all(connection, tables=tables().service.every)
 
 
 def _keep_accepted_figures(connection: Any) -> None:
-    """Make room for the figures that people accept. What was in table baseline nobody had accepted or read; the same
-    figures are among the measurements of their runs."""
+    """Add the tables of accepted figures.
+
+    The rows of table baseline were never accepted or read; the same figures are among the measurements of their runs.
+    """
     connection.exec_driver_sql("DROP TABLE IF EXISTS baseline")
     tables().metadata.create_all(connection, tables=[tables().accepted_figure, tables().withdrawal])
 
 
 def _keep_first_figures(connection: Any) -> None:
-    """Make room for what the figures of parts began with."""
+    """Add the table of the first figures of parts."""
     tables().metadata.create_all(connection, tables=[tables().service.node_first])
 
 
-# The n-th takes a file from version n to n + 1; one that was released never changes.
+# The n-th migrates a file from version n to n + 1; a released one never changes.
 MIGRATIONS: tuple[Callable[[Any], None], ...] = (
     _create,
     _add_fingerprints,
@@ -447,7 +449,7 @@ def _migrate(connection: Any, place: Place) -> None:
 
 
 def _version(connection: Any, place: Place) -> int:
-    """Return the schema version of the history, 0 for one that is empty.
+    """Return the schema version of the history, 0 for an empty one.
 
     Raises:
         InputError: it is not a history of this or an older release.
@@ -476,7 +478,7 @@ def our_errors(place: Place) -> Iterator[None]:
     """Turn errors of the database and of SQLAlchemy into ours, with the fix.
 
     Raises:
-        BringupError: what went wrong with that history.
+        BringupError: the problem of that history.
     """
     try:
         from sqlalchemy.exc import SQLAlchemyError
@@ -498,7 +500,7 @@ def our_errors(place: Place) -> Iterator[None]:
 
 @contextmanager
 def rows_as_written(place: Place) -> Iterator[None]:
-    """Turn what comes of a row that no release wrote into our error: anybody may edit a file.
+    """Turn the error of a row that no release wrote into ours: anyone can edit a file.
 
     Raises:
         BringupError: there is such a row.

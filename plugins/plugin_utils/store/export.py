@@ -22,7 +22,7 @@ from .tables import tables
 
 FORMATS = ("csv", "parquet")
 _AT_A_TIME = 5000
-# What a spreadsheet would take for a formula; what tests of nodes print is none.
+# What a spreadsheet would take for a formula; output of node tests is none.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TEXT = ("cycle_id", "node", "test")
 _RESULT = {
@@ -96,9 +96,9 @@ def sites_with_runs(store: ServiceStore, *, rehearsal: bool) -> tuple[str, ...]:
 
 
 def _of_gates(store: ServiceStore, site: str, rehearsal: bool, what: str) -> Iterator[Row]:
-    """Yield what the gates of the site's runs left (`gate`, `result` or `figure`), the oldest run first.
+    """Yield the rows of the gates of the site's runs (`gate`, `result` or `figure`), oldest run first.
 
-    A run at a time: a writer waits for none of it.
+    One run at a time, so that no writer has to wait.
     """
     from sqlalchemy import select
 
@@ -125,7 +125,7 @@ def _of_gates(store: ServiceStore, site: str, rehearsal: bool, what: str) -> Ite
 
 
 def _results(store: ServiceStore, site: str, rehearsal: bool) -> Iterator[Row]:
-    """Yield the results in the order in which they were written, a page at a time: a writer waits for none of it."""
+    """Yield the results in the order in which they were written, one page at a time, so that no writer has to wait."""
     from sqlalchemy import select
 
     cycle, table = tables().service.cycle, tables().service.node_result

@@ -18,14 +18,14 @@ from ..site.model import Site
 from ..verdict.gate import AppliedDecision, TakenOver
 from .records import NonPass, Pass
 
-# How much the clocks of two controllers may differ.
+# The most by which the clocks of two controllers may differ.
 _CLOCKS_DIFFER = timedelta(minutes=10)
 
 
 class Why(str, Enum):
     """Why an earlier result does not count.
 
-    `changed`: it passed, and what it depends on is not what it was. With all others nothing good is known.
+    `changed`: it passed, and what it depends on has changed. With all others there is no earlier pass to count.
     """
 
     CHANGED = "changed"
@@ -36,7 +36,7 @@ class Why(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """One answer that the gate would have to give."""
+    """One result that the gate needs."""
 
     check: str
     kind: SubjectKind
@@ -45,7 +45,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """A needed result that no earlier run gives, and why; `found` is what changed, if that is the reason."""
+    """A needed result that no earlier run has, and why; `found` is what changed, if that is the reason."""
 
     needed: Needed
     why: Why
@@ -55,7 +55,7 @@ class Stale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFreshness:
-    """What earlier runs say of a gate: results that count, that a person let through, and that are stale."""
+    """The results of earlier runs for a gate: those that count, that a person let through, and that are stale."""
 
     gate: str
     fresh: tuple[Pass, ...] = ()
@@ -65,17 +65,17 @@ class GateFreshness:
 
     @property
     def can_be_taken_over(self) -> bool:
-        """Whether the gate need not run: something counts and nothing is stale."""
+        """Whether the gate need not run: some result counts and none is stale."""
         return bool(self.fresh) and not self.stale
 
     @property
     def only_changed(self) -> bool:
-        """Whether everything that is stale passed before with what there was then."""
+        """Whether all stale results passed before, with what was there then."""
         return all(entry.why is Why.CHANGED for entry in self.stale)
 
     @property
     def taken_over(self) -> TakenOver:
-        """Which passes the gate is taken over from."""
+        """The passes from which the gate is taken over."""
         days = sorted(entry.passed for entry in self.fresh)
         newest_first = sorted(self.fresh, key=lambda entry: entry.passed, reverse=True)
         return TakenOver(
@@ -99,8 +99,11 @@ class GateFreshness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshnessContext:
-    """By what passes are judged: the site and what is seen of it now, the time, how long a pass counts, and which facts
-    of hosts cannot be seen without the tests."""
+    """The context in which passes are judged.
+
+    The site and its currently observed facts, the time, how long a pass counts, and which facts of hosts cannot be
+    observed without the tests.
+    """
 
     site: Site
     state: SiteState
@@ -116,14 +119,14 @@ def gate_freshness(
     non_passes: Iterable[NonPass],
     context: FreshnessContext,
 ) -> GateFreshness:
-    """Return what earlier runs say of a gate.
+    """Return what earlier runs have for a gate.
 
     Args:
         gate: gate id.
-        needed: every answer that the gate declares now.
+        needed: every result that the gate declares now.
         passes: the newest pass of every check and subject.
         non_passes: results that were no pass.
-        context: by what they are judged.
+        context: the context in which they are judged.
     """
     mine = {(entry.check, entry.subject): entry for entry in passes if entry.gate == gate}
     bad = _Newest(entry for entry in non_passes if entry.gate == gate)
@@ -175,8 +178,10 @@ def _now(found: Pass, need: Needed, context: FreshnessContext) -> Dependencies:
 
 
 class _Newest:
-    """The newest results of a gate that were no pass, by check and by the name of a subject or of its node; and the
-    newest time that the whole gate left nothing, which is about every subject."""
+    """The newest results of a gate that were no pass, by check and by the name of a subject or of its node.
+
+    Also the newest time at which the whole gate left no result, which is about every subject.
+    """
 
     def __init__(self, entries: Iterable[NonPass]) -> None:
         self._whole: NonPass | None = None

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The history of runs: what gates recorded, the accepted figures, the ledger of passes, and the timeline of one
-node.
-"""
+node."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class Store:
     engine: Any
 
     def begin_gate(self, record: RunRecord, gate: str, site: Site) -> None:
-        """Write that a gate begins to look, before it does: what is never recorded afterwards is not passed.
+        """Record that a gate begins to observe, before it does: if nothing is recorded afterwards, it did not pass.
 
         Raises:
             BringupError: the file cannot be written.
@@ -56,14 +55,14 @@ class Store:
         state: SiteState | None = None,
         checks: Collection[str] | None = None,
     ) -> Recorded:
-        """Record a decided gate in one transaction; recorded again, it takes the place of what was there.
+        """Record a decided gate in one transaction; recorded again, it replaces the earlier entry.
 
         Args:
             record: the run.
             verdict: the gate's.
             outcomes: its results, all of them.
             site: the inventory.
-            state: what was seen of the site.
+            state: the observed facts of the site.
             checks: the checks whose passes count for later runs; None for all.
 
         Raises:
@@ -87,8 +86,8 @@ class Store:
     def last_passes(self, site: str, *, rehearsal: bool) -> tuple[Pass, ...]:
         """Return the newest pass of every gate, check and subject of that site.
 
-        A line of the ledger is one only where the rest of the history says the same: the run is one of that site and
-        kind, a result of it passed, and what it depended on has its digest. A history is a plain file.
+        A line of the ledger counts only where the rest of the history confirms it: the run is of that site and kind, a
+        result of it passed, and what it depended on has its digest. A history is a plain file that can be edited.
 
         Raises:
             BringupError: the file cannot be read.
@@ -115,8 +114,9 @@ class Store:
             return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest)
 
     def non_passes(self, site: str, since: str, *, rehearsal: bool) -> tuple[NonPass, ...]:
-        """Return the results of that site that were not a pass, and the gates that left none, from that time on: of
-        what is about the same subjects of a check, or about the whole gate, the newest.
+        """Return the results of that site that were no pass, and the gates without results, from that time on.
+
+        Of those about the same subjects of a check, or about the whole gate, only the newest is returned.
 
         Raises:
             BringupError: the file cannot be read.
@@ -141,8 +141,9 @@ class Store:
             return (*map(_non_pass, self._rows(_newest(bad))), *map(_silence, self._rows(_newest(without))))
 
     def good_runs(self, site: str, gate: str, *, rehearsal: bool) -> tuple[str, ...]:
-        """Return the runs of that site, the newest first, that passed the gate and whose other gates did not fail; the
-        proof of a wave is a part of one.
+        """Return the runs of that site, newest first, that passed the gate and whose other gates did not fail.
+
+        The proof of a wave is a part of a run.
 
         Raises:
             BringupError: the file cannot be read.
@@ -160,7 +161,7 @@ class Store:
         return tuple(row["run_id"] for row in self._rows(query.order_by(table.c.decided.desc())))
 
     def sites(self, *, rehearsal: bool) -> tuple[str, ...]:
-        """Return the names of the sites that recorded anything.
+        """Return the names of the sites with any record.
 
         Raises:
             BringupError: the file cannot be read.
@@ -176,23 +177,23 @@ class Store:
 
 
 def open_store(path: Place) -> Store:
-    """Return the history at that place; it is made if it is not there.
+    """Return the history at that place; it is created if it is not there.
 
     Raises:
-        BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
+        BringupError: SQLAlchemy is missing, or the file is damaged, not ours, too new or cannot be written.
     """
     return Store(path, open_database(path))
 
 
 def _age(whose: Sequence[Any], *order: Any) -> Any:
-    """Return the column that is 1 for the newest row of those that are about the same."""
+    """Return the column that is 1 for the newest row of those with the same subject."""
     from sqlalchemy import func
 
     return func.row_number().over(partition_by=whose, order_by=[column.desc() for column in order]).label("age")
 
 
 def _newest(query: Any) -> Any:
-    """Return the query for the newest rows alone: a year of history stays in the file."""
+    """Return the query for the newest rows only: a year of history stays in the file."""
     from sqlalchemy import select
 
     rows = query.subquery()
@@ -200,7 +201,7 @@ def _newest(query: Any) -> Any:
 
 
 def _forget(connection: Any, run_id: str, gate: str) -> None:
-    # Measurements go with their outcomes.
+    # Measurements are deleted with their outcomes.
     for table in (tables().ledger, tables().outcome, tables().gate):
         connection.execute(table.delete().where(table.c.run_id == run_id, table.c.gate == gate))
 
@@ -211,7 +212,7 @@ def _insert(connection: Any, table: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def _next_place(connection: Any) -> int:
-    """Return the next free place in the order of the history; the write lock is held, so nobody else takes it."""
+    """Return the next free place in the order of the history; the write lock is held, so no one else takes it."""
     from sqlalchemy import func, select
 
     gate = tables().gate
@@ -258,7 +259,7 @@ def _insert_outcomes(connection: Any, facts: GateFacts) -> None:
     from sqlalchemy import func, select
 
     table = tables().outcome
-    # The write lock is held, so nobody else takes these numbers.
+    # The write lock is held, so no one else takes these numbers.
     last = connection.execute(select(func.max(table.c.id))).scalar() or 0
     numbered = list(enumerate(facts.outcomes, last + 1))
     _insert(connection, table, [_outcome_row(facts, number, outcome) for number, outcome in numbered])
@@ -323,7 +324,7 @@ def _pass(row: Mapping[str, Any], dependencies: Dependencies) -> Pass:
 
 
 def _non_pass(row: Mapping[str, Any]) -> NonPass:
-    """Return what is remembered of a result that is not a pass; its subjects keep their names, not their kinds."""
+    """Return the saved data of a result that is not a pass; its subjects keep their names, not their kinds."""
     names = [(row["subject"], row["node"]), *((name, "") for name in json.loads(row["more_subjects"]))]
     outcome = Outcome(
         check=row["check_id"],
@@ -352,13 +353,13 @@ def _order(row: Mapping[str, Any]) -> int:
     return int(row["begun"] if row["decided"] is None else row["decided"])
 
 
-# What was ever said of one node and its parts, run by run.
+# All results about one node and its parts, run by run.
 
 _MOST = 200
 
 
 def said_of(store: Store, site: str, node: str, *, rehearsal: bool) -> tuple[Mapping[str, Any], ...]:
-    """Return the newest results about a node and its parts that were no pass, the oldest first.
+    """Return the newest results about a node and its parts that were no pass, oldest first.
 
     Each has `started` of the result, or of its run, `run_id`, `check_id`, `subject`, `status`, `cause` and `summary`.
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Taking over the results of another tool: they are kept as claims, and decide nothing unless a person says so."""
+"""Importing the results of another tool: they are kept as claims, and decide nothing unless a person says so."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .service import ServiceStore
 
 # Reading the results that another tool kept in a SQLite table of node, test, time and result.
 
-# What columns are called, without case, spaces and signs. The first names are those of the continuous validation
-# framework whose table is `Node | Test Name | Timestamp | Result`.
+# Column names, without case, spaces and signs. The first names are those of the continuous validation framework whose
+# table is `Node | Test Name | Timestamp | Result`.
 _COLUMNS = {
     "node": ("node", "nodename", "nodeid", "host", "hostname"),
     "test": ("testname", "test", "testtype"),
@@ -41,7 +41,7 @@ _MILLISECONDS_FROM = 1e11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedResult:
-    """One row: what the other tool says of a node, in its own words, and what that is in ours."""
+    """One row: what the other tool reports about a node, in its own words, and the status in ours."""
 
     node: str
     test: str
@@ -52,7 +52,7 @@ class ClaimedResult:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """All rows of a file, the oldest first, and the digest of the file that they were read from."""
+    """All rows of a file, oldest first, and the digest of the file that they were read from."""
 
     rows: tuple[ClaimedResult, ...]
     digest: str
@@ -62,7 +62,7 @@ def read_claims(path: Path, now_s: float) -> Claims:
     """Read the table of a file, without changing the file.
 
     Raises:
-        InputError: no table, or more than one, can be meant; a column can be meant twice; a row cannot be read.
+        InputError: no table fits, or more than one; several columns fit one role; a row cannot be read.
         UnavailableError: the file cannot be read.
     """
     try:
@@ -81,7 +81,7 @@ def read_claims(path: Path, now_s: float) -> Claims:
 
 
 def _table(path: Path, connection: sqlite3.Connection) -> tuple[str, dict[str, str]]:
-    """Return the table that has one column for each role, and which."""
+    """Return the table that has one column for each role, and these columns."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
     tables = [name for (name,) in connection.execute(query)]
     fitting: dict[str, dict[str, list[str]]] = {}
@@ -126,7 +126,7 @@ def _seconds(text: str) -> float | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         return None
-    # SQLite's own times (CURRENT_TIMESTAMP) are UTC and do not say so.
+    # SQLite's own times (CURRENT_TIMESTAMP) are UTC and have no zone.
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
@@ -138,7 +138,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# Taking over the results of another tool: they are kept as claims, and decide nothing unless a person says so.
+# Importing the results of another tool: they are kept as claims, and decide nothing unless a person says so.
 
 PREFIX = "imported/"
 _CYCLE = "import-"
@@ -146,10 +146,10 @@ _CYCLE = "import-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan:
-    """What becomes of another tool's results.
+    """How another tool's results are imported.
 
-    `tests` gives a name of theirs one of our tests: only then do their results count for it. Any other test keeps its
-    name behind `imported/`, which no test of ours has. `nodes` gives a name of theirs the name of the inventory.
+    `tests` maps their test names to ours: only then do their results count for our test. Any other test keeps its name
+    after `imported/`, which no test of ours has. `nodes` maps their node names to names of the inventory.
     """
 
     site: str
@@ -160,7 +160,7 @@ class ImportPlan:
 
 
 def import_claims(store: ServiceStore, claims: Claims, plan: ImportPlan, now: str, *, write: bool) -> int:
-    """Write what is not there yet, and return how many results that is; imported again, nothing changes.
+    """Write what is not there yet, and return the number of new results; imported again, nothing changes.
 
     Raises:
         BringupError: the history cannot be read or written.
@@ -194,7 +194,7 @@ def import_claims(store: ServiceStore, claims: Claims, plan: ImportPlan, now: st
 
 
 def _known(store: ServiceStore, plan: ImportPlan) -> set[tuple[str, str, float | str]]:
-    """Return what was imported before, also what retention made a day of."""
+    """Return what was imported before, also what retention rolled up into days."""
     found: set[tuple[str, str, float | str]] = set()
     for result in store.results(plan.site, rehearsal=plan.rehearsal, since_s=0):
         if result.cycle_id.startswith(_CYCLE):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the history remembers, as values: passes and results of gates, and cycles of tests in service. Pure."""
+"""The content of the history, as values: passes and results of gates, and cycles of tests in service. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..verdict.figures import hosts_of
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 
-# What is remembered of a cluster in service: cycles of tests on idle nodes, their results, leases, classes. Pure.
+# The records of a cluster in service: cycles of tests on idle nodes, their results, leases, classes. Pure.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
     """One pass over the free nodes of a site; it has no gates.
 
-    `started` and `ended` are UTC as in a run record, `ended` empty while it goes on or after its controller died;
+    `started` and `ended` are UTC as in a run record; `ended` is empty while it goes on or after its controller died.
     `controller` is the host that ran it, `note` why it ended early.
     """
 
@@ -47,13 +47,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResult:
-    """What one test said of one node; never changed once written.
+    """The result of one test on one node; never changed once written.
 
     `status` is one of CTRF's words: `pending` was given back to a user's workload and is still to do, `other` was tried
-    and is not known. `started_s` is seconds since the epoch. `cohort` holds what two results must have in common to be
-    compared (SKU, driver, library versions). `parts` names what was there, by slot (`gpu0`: its UUID or serial), so
-    that a swapped part begins a new history; `digests` is by part what it computed. `log` is a path below the log
-    directory.
+    and is unknown. `started_s` is seconds since the epoch. `cohort` has what two results must have in common to be
+    compared (SKU, driver, library versions). `parts` names the parts by slot (`gpu0`: its UUID or serial), so that a
+    swapped part begins a new history. `digests` has by part the digest of its computed result. `log` is a path below
+    the log directory.
     """
 
     cycle_id: str
@@ -84,10 +84,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeClass:
-    """What a node was taken for after a cycle, and by which numbers.
+    """The class of a node after a cycle, and the numbers behind it.
 
-    `word` is `healthy`, `suspect`, `drifting`, `bad` or `unknown`;
-    `reasons` are sentences with their numbers, the most important first; `action` is what was done about it.
+    `word` is `healthy`, `suspect`, `drifting`, `bad` or `unknown`. `reasons` are sentences with their numbers, most
+    important first. `action` is what was done about it.
     """
 
     cycle_id: str
@@ -110,10 +110,10 @@ class OurCordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The answer to who wants a lease: the lease, or why not.
+    """The result of a request for a lease: the lease, or why not.
 
-    `holder` is the lease that stands in the way, `recorded` that this cycle has the result already; `took_over` is the
-    lease that had run out and was taken over.
+    `holder` is the lease that blocks it. `recorded`: this cycle has the result already. `took_over` is the expired
+    lease that was taken over.
     """
 
     lease: Lease | None = None
@@ -124,7 +124,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class PartPeriod:
-    """A part (a GPU's UUID, a serial number) in a slot of a node: since when, and when it was last seen there
+    """A part (a GPU's UUID, a serial number) in a slot of a node: since when, and when it was last observed there
     (seconds since the epoch)."""
 
     node: str
@@ -136,7 +136,7 @@ class PartPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """Who accepted what a run (or a cycle) measured as the baseline, when (UTC) and why.
+    """Who accepted the figures of a run (or a cycle) as the baseline, when (UTC) and why.
 
     `what` is the check or test whose figures are meant, empty for all of that run.
     """
@@ -152,7 +152,7 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayCount:
-    """How many results of a status retention took away of a node, test and day (UTC)."""
+    """How many results of a status retention removed for a node, test and day (UTC)."""
 
     day: str
     node: str
@@ -163,7 +163,7 @@ class DayCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayFigure:
-    """What one figure was on a day (UTC), over the passed results that retention took away."""
+    """The values of one figure on a day (UTC), over the passed results that retention removed."""
 
     day: str
     node: str
@@ -178,15 +178,15 @@ class DayFigure:
     total: float
 
 
-# What the history remembers of gates: passes and results that are none, as values. Pure.
+# The records of gates in the history: passes and results that are none, as values. Pure.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
     """One line of the ledger: this check passed for this subject then, and what that depended on.
 
-    `gate_passed` tells whether the whole gate passed in that run, not this subject alone. `begun` is the place of the
-    gate in the order of the history when it began to look.
+    `gate_passed`: the whole gate passed in that run, not only this subject. `begun` is the place of the gate in the
+    order of the history when it began to observe.
     """
 
     gate: str
@@ -206,9 +206,9 @@ class Pass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonPass:
-    """A result that is not a pass: which run, when, and the outcome as far as it is remembered.
+    """A result that is not a pass: which run, when, and the saved part of the outcome.
 
-    Without an outcome the whole gate was not passed and left no result: it did not converge, or it began and was never
+    Without an outcome the whole gate did not pass and left no result: it did not converge, or it began and was never
     recorded. `order` is its place in the order of the history: when it was recorded, else when it began.
     """
 
@@ -220,7 +220,7 @@ class NonPass:
     order: int = 0
 
     def is_after(self, passed: Pass) -> bool:
-        """Tell whether that pass began to look before this was known. Clocks of controllers decide nothing."""
+        """Whether that pass began to observe before this was known. Clocks of controllers decide nothing."""
         return self.order > passed.begun
 
 
@@ -232,13 +232,15 @@ class Recorded:
     passes: int
 
 
-# What of a gate's outcomes is remembered: passes with their fingerprints. Pure.
+# The saved part of a gate's outcomes: passes with their fingerprints. Pure.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFacts:
-    """A decided gate with what was seen of the site; `checks` are those whose passes count for later runs, None for
-    all of them."""
+    """A decided gate with the observed facts of the site.
+
+    `checks` are those whose passes count for later runs, None for all of them.
+    """
 
     record: RunRecord
     verdict: GateVerdict
@@ -249,16 +251,16 @@ class GateFacts:
 
     @property
     def rehearsal(self) -> bool:
-        """Whether the hardware is simulated; one word for it is enough."""
+        """Whether the hardware is simulated; the mark of either the run or the site is enough."""
         return self.record.rehearsal or self.site.rehearsal
 
 
 def passes(facts: GateFacts) -> tuple[Pass, ...]:
     """Return one line for every check and subject that passed.
 
-    A subject passed only if no outcome of the same check about it, or about a part of it, says anything else: a
-    waived failure is a failure here. Quarantined hosts are left out. Of the proof of a wave only its own nodes are
-    remembered: a pass of more of them together would hide the one of the whole site.
+    A subject passed only if every outcome of the same check about it, or about a part of it, passed: a waived failure
+    is a failure here. Quarantined hosts are left out. Of the proof of a wave only its own nodes are recorded: a pass of
+    several of them together would hide that of the whole site.
     """
     troubled = _troubled(facts.outcomes)
     found: dict[tuple[str, str], Pass] = {}
@@ -285,7 +287,7 @@ def passes(facts: GateFacts) -> tuple[Pass, ...]:
 
 
 def result_dependencies(facts: GateFacts, outcome: Outcome) -> Dependencies:
-    """Return what this result depends on: what was seen of the site, and the NCCL that it was measured with."""
+    """Return what this result depends on: the observed facts of the site, and the NCCL that it was measured with."""
     subject = outcome.subjects[0]
     hosts = [host.name for host in hosts_of(outcome, facts.site)]
     seen = dependencies_of(

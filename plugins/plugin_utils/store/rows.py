@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rows that others share, one row a digest: what passes depend on, the parts of a node, what its GPUs computed."""
+"""Shared rows, one for each digest: what passes depend on, the parts of a node, the results its GPUs computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..fingerprint.dependencies import Dependencies, digest
 from .database import insert_into
 from .tables import tables
 
-# Facts that many rows share, one row a digest: what passes depend on, the parts of a node, what its GPUs computed.
+# Facts that many rows share, one row for each digest: what passes depend on, the parts of a node, the results its GPUs
+# computed.
 
 _AT_A_TIME = 500
 
@@ -26,7 +27,7 @@ def keep_facts(connection: Any, facts: Mapping[str, Any]) -> None:
 
 
 def kept_facts(connection: Any, keys: list[str]) -> dict[str, Any]:
-    """Return the facts of each digest; one that is not there is left out."""
+    """Return the facts of each digest; a missing one is left out."""
     from sqlalchemy import select
 
     table = tables().fingerprint
@@ -38,15 +39,15 @@ def kept_facts(connection: Any, keys: list[str]) -> dict[str, Any]:
 
 
 def fact_text(value: Any) -> str:
-    """Return JSON, the same for the same facts."""
+    """Return JSON that is the same for the same facts."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
-# Rows of what passes depend on: one row a digest, so that a thousand passes of one host share its facts.
+# Rows of what passes depend on: one row for each digest, so that a thousand passes of one host share its facts.
 
 
 def keep_dependencies(connection: Any, found: Iterable[Dependencies]) -> None:
-    """Write what is not there yet."""
+    """Write the dependencies that are not there yet."""
     facts: dict[str, Any] = {}
     for entry in found:
         hosts = {name: digest(seen) for name, seen in entry.hosts.items()}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The history of a cluster in service: cycles, results of nodes, leases, classes, cordons of ours, acceptances."""
+"""The history of a cluster in service: cycles, results of nodes, leases, classes, our cordons, acceptances."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .records import Claim, Cycle, DayCount, DayFigure, Figure, Lease, NodeClass
 from .rows import fact_text, keep_facts
 from .tables import tables
 
-# Rows of a cluster in service, written and read inside a transaction of somebody else's.
+# Rows of a cluster in service, written and read inside the caller's transaction.
 
 # Kinds of `node_last`: the newest that was tried (not given back), the newest pass, the newest failure.
 TRIED, PASSED, FAILED = "tried", "passed", "failed"
@@ -30,7 +30,7 @@ def cycle_of(connection: Any, cycle_id: str) -> Cycle:
     """Return the cycle.
 
     Raises:
-        NotFoundError: it never began here.
+        NotFoundError: it is not in this history.
     """
     from sqlalchemy import select
 
@@ -77,7 +77,7 @@ def _point_at(connection: Any, cycle: Cycle, result: NodeResult, number: int) ->
 
 
 def _see_parts(connection: Any, cycle: Cycle, result: NodeResult) -> None:
-    """Write which parts were seen, so that it is known since when each is there."""
+    """Record the observed parts, so that it is known since when each is there."""
     if not result.parts or result.status is Status.PENDING:
         return
     table = tables().service.node_part
@@ -97,7 +97,7 @@ def _see_parts(connection: Any, cycle: Cycle, result: NodeResult) -> None:
 
 
 def _periods_with(periods: list[PartPeriod], seen: PartPeriod) -> list[dict[str, Any]]:
-    """Return the rows that change when a part is seen in a slot at a time; results may come late."""
+    """Return the rows that change when a part is observed in a slot at a time; results may arrive late."""
     at = seen.since_s
     before = [period for period in periods if period.since_s <= at]
     last = before[-1] if before else None
@@ -105,7 +105,7 @@ def _periods_with(periods: list[PartPeriod], seen: PartPeriod) -> list[dict[str,
         return [_period_row(last.part, last.since_s, at)] if at > last.seen_s else []
     rows = [_period_row(seen.part, at, at)]
     if last is not None and at < last.seen_s:
-        # Two parts at once in one slot: the one that was seen last began, for all that is known, only then.
+        # Two parts at once in one slot: the one that was observed last began, as far as is known, only then.
         rows += [_period_row(last.part, last.since_s, last.since_s), _period_row(last.part, last.seen_s, last.seen_s)]
         if at == last.since_s:
             rows.pop(1)
@@ -117,7 +117,7 @@ def _period_row(part: str, since_s: float, seen_s: float) -> dict[str, Any]:
 
 
 def part_periods(connection: Any, site: str, rehearsal: bool, node: str = "") -> tuple[PartPeriod, ...]:
-    """Return since when which part is in each slot, the oldest first; of one node or of all."""
+    """Return since when which part is in each slot, oldest first; of one node or of all."""
     from sqlalchemy import select
 
     table = tables().service.node_part
@@ -148,9 +148,9 @@ def _result_row(result: NodeResult) -> dict[str, Any]:
 
 
 def result_query(*, whole: bool = True) -> Any:
-    """Return the query for results with what they refer to, and their cycle beside them to ask for.
+    """Return the query for results with the rows that they refer to, joined with their cycle.
 
-    Not whole, they come without figures and digests, of which there are many.
+    If not `whole`, they come without figures and digests, of which there are many.
     """
     from sqlalchemy import literal, select
 
@@ -166,9 +166,10 @@ def result_query(*, whole: bool = True) -> Any:
 
 
 def results_of(rows: Iterable[Sequence[Any]]) -> Iterator[NodeResult]:
-    """Return the results that rows of `result_query` keep, in its order; what several share is read once.
+    """Return the results from rows of `result_query`, in its order; shared values are parsed once.
 
-    By place and not by name: a row looks a name up in its query every time, which was most of the reading.
+    Columns are read by position and not by name: a row looks a name up in its query every time, which was most of the
+    reading time.
     """
     read: dict[str, dict[str, str]] = {}
     statuses, ratings = {word.value: word for word in Status}, {word.value: word for word in Rating}
@@ -191,7 +192,7 @@ def _figures(text: str) -> tuple[Figure, ...]:
 
 
 def class_row(entry: NodeClass) -> dict[str, Any]:
-    """Return the row that keeps a class."""
+    """Return the row of a class."""
     return {
         "cycle_id": entry.cycle_id, "node": entry.node, "word": entry.word, "reasons": fact_text(list(entry.reasons)),
         "action": entry.action,
@@ -199,13 +200,13 @@ def class_row(entry: NodeClass) -> dict[str, Any]:
 
 
 def class_of(row: Mapping[str, Any]) -> NodeClass:
-    """Return the class that a row keeps."""
+    """Return the class from a row."""
     names = ("cycle_id", "node", "word", "action")
     return NodeClass(**{name: row[name] for name in names}, reasons=tuple(json.loads(row["reasons"])))
 
 
 def same_cycle(found: Cycle, begun: Cycle) -> None:
-    """Hold a cycle that begins again against the one that is remembered.
+    """Compare a cycle that begins again with the recorded one.
 
     Raises:
         InputError: it is another one of the same name.
@@ -216,11 +217,11 @@ def same_cycle(found: Cycle, begun: Cycle) -> None:
 
 
 def going_on(connection: Any, cycle_id: str) -> Cycle:
-    """Return a cycle that goes on.
+    """Return a cycle that has not ended.
 
     Raises:
         InputError: it has ended.
-        NotFoundError: it never began here.
+        NotFoundError: it is not in this history.
     """
     cycle = cycle_of(connection, cycle_id)
     if cycle.ended:
@@ -229,7 +230,7 @@ def going_on(connection: Any, cycle_id: str) -> Cycle:
 
 
 def is_recorded(connection: Any, lease: Lease) -> bool:
-    """Tell whether the cycle has a result of that node and test that was not given back."""
+    """Return whether the cycle has a result of that node and test that was not given back."""
     from sqlalchemy import select
 
     table = tables().service.node_result
@@ -239,12 +240,12 @@ def is_recorded(connection: Any, lease: Lease) -> bool:
 
 
 def lease_of(row: Mapping[str, Any]) -> Lease:
-    """Return the lease that a row keeps."""
+    """Return the lease from a row."""
     return Lease(node=row["node"], test=row["test"], cycle_id=row["cycle_id"], until_s=row["until_s"])
 
 
 def cordons_of(connection: Any, site: str, rehearsal: bool, **wanted: str) -> tuple[OurCordon, ...]:
-    """Return the cordons of ours with those values, the oldest first."""
+    """Return our cordons with those values, oldest first."""
     from sqlalchemy import select
 
     table = tables().service.cordon
@@ -254,7 +255,7 @@ def cordons_of(connection: Any, site: str, rehearsal: bool, **wanted: str) -> tu
     return tuple(OurCordon(**{name: row[name] for name in names}) for row in connection.execute(query).mappings())
 
 
-# The history of a cluster in service: cycles, results of nodes, leases, classes, cordons of ours, acceptances.
+# The history of a cluster in service: cycles, results of nodes, leases, classes, our cordons, acceptances.
 
 _OPEN = ""
 
@@ -267,7 +268,7 @@ class ServiceStore:
     engine: Any
 
     def begin_cycle(self, cycle: Cycle) -> None:
-        """Write that a cycle begins, before it does anything; begun again (a resumed one), it stays as it was.
+        """Record that a cycle begins, before it does anything. If it is resumed, the entry stays as it was.
 
         Raises:
             BringupError: another cycle has that name, or the history cannot be written.
@@ -279,7 +280,7 @@ class ServiceStore:
                 connection.execute(tables().service.cycle.insert().values(asdict(cycle)))
 
     def end_cycle(self, cycle_id: str, ended: str, note: str = "") -> None:
-        """Write when (UTC) a cycle ended, and why if it was before its time.
+        """Record when (UTC) a cycle ended, and why if it was early.
 
         Raises:
             BringupError: there is no such cycle, or the history cannot be written.
@@ -290,7 +291,7 @@ class ServiceStore:
             connection.execute(table.update().where(table.c.cycle_id == cycle_id).values(ended=ended, note=note))
 
     def sites(self, *, rehearsal: bool) -> tuple[str, ...]:
-        """Return the names of the sites of which there are cycles.
+        """Return the names of the sites with cycles.
 
         Raises:
             BringupError: the history cannot be read.
@@ -302,7 +303,7 @@ class ServiceStore:
         return tuple(sorted(row["site"] for row in self._rows(query)))
 
     def cycles(self, site: str, *, rehearsal: bool, since: str = "") -> tuple[Cycle, ...]:
-        """Return the cycles of that site that began at that time (UTC) or later, the oldest first.
+        """Return the cycles of that site that began at that time (UTC) or later, oldest first.
 
         Raises:
             BringupError: the history cannot be read.
@@ -312,21 +313,21 @@ class ServiceStore:
         return tuple(Cycle(**row) for row in self._rows(query.order_by(table.c.started, table.c.cycle_id)))
 
     def clock_s(self) -> float:
-        """Return the time (seconds since the epoch) by which leases run out (dialect.clock_s).
+        """Return the time (seconds since the epoch) by which leases expire (database.clock_s).
 
         Raises:
-            BringupError: the history does not answer.
+            BringupError: the history does not respond.
         """
         with our_errors(self.path), self.engine.begin() as connection:
             return clock_s(connection)
 
     def take_lease(self, node: str, test: str, cycle_id: str, now_s: float, until_s: float) -> Claim:
-        """Take the right to run one test on one node, if nobody has it.
+        """Take the right to run one test on one node, if it is free.
 
-        It is refused while any other cycle holds a lease on that node that did not run out (two tests at once would
-        measure each other), while this cycle holds this one already (its job may be running: follow it), and after
-        this cycle has recorded that result. A lease that ran out is taken over, so `until_s` has to lie behind the
-        deadline that the job has inside the cluster: then its job is gone too. Both times are by `clock_s`.
+        It is refused in three cases: while any other cycle has an unexpired lease on that node (two tests at once would
+        measure each other), while this cycle has this lease already (its job may be running: follow it), and after this
+        cycle has recorded that result. An expired lease is taken over, so `until_s` has to be after the deadline that
+        the job has inside the cluster: then its job is gone too. Both times are by `clock_s`.
 
         Raises:
             BringupError: there is no such cycle, it has ended, or the history cannot be written.
@@ -354,7 +355,7 @@ class ServiceStore:
         return Claim(lease=lease, took_over=over)
 
     def renew(self, lease: Lease, until_s: float) -> Lease | None:
-        """Return the lease with a later end, None if somebody took it over: then its holder has to stop.
+        """Return the lease with a later end, None if another cycle took it over: then its holder has to stop.
 
         Raises:
             BringupError: the history cannot be written.
@@ -366,7 +367,7 @@ class ServiceStore:
         return Lease(node=lease.node, test=lease.test, cycle_id=lease.cycle_id, until_s=until_s)
 
     def release(self, lease: Lease) -> bool:
-        """Give the lease back; tell whether it was still held.
+        """Release the lease; return whether it was still held.
 
         Raises:
             BringupError: the history cannot be written.
@@ -376,7 +377,7 @@ class ServiceStore:
             return statement is not None and bool(connection.execute(statement).rowcount)
 
     def leases(self, site: str, *, rehearsal: bool) -> tuple[Lease, ...]:
-        """Return all leases of that site, also those that ran out.
+        """Return all leases of that site, also expired ones.
 
         Raises:
             BringupError: the history cannot be read.
@@ -386,7 +387,7 @@ class ServiceStore:
         return tuple(map(lease_of, self._rows(query)))
 
     def add_result(self, result: NodeResult) -> bool:
-        """Write a result, whole or not at all; tell whether it was new.
+        """Write a result, whole or not at all; return whether it was new.
 
         A cycle has one result of a node and test: the first one stays, unless it was given back (`pending`).
 
@@ -411,7 +412,7 @@ class ServiceStore:
     def latest(self, site: str, *, rehearsal: bool, whole: bool = True) -> Mapping[tuple[str, str], NodeResult]:
         """Return by node and test the newest result that was not given back.
 
-        Not `whole`, results come without figures and digests: who asks only for times and words need not read them.
+        If not `whole`, results come without figures and digests, for a caller that needs only times and statuses.
 
         Raises:
             BringupError: the history cannot be read.
@@ -421,8 +422,9 @@ class ServiceStore:
     def last(
         self, site: str, kind: str, *, rehearsal: bool, nodes: Collection[str] | None = None, whole: bool = True
     ) -> Mapping[tuple[str, str], NodeResult]:
-        """Return by node and test the newest result of a kind: `tried`, `passed` or `failed`; with `nodes` of these
-        alone; for `whole` see `latest`.
+        """Return by node and test the newest result of a kind: `tried`, `passed` or `failed`.
+
+        With `nodes` only those of these nodes; for `whole` see `latest`.
 
         Raises:
             BringupError: the history cannot be read.
@@ -445,9 +447,9 @@ class ServiceStore:
         statuses: Collection[Status] | None = None,
         whole: bool = True,
     ) -> tuple[NodeResult, ...]:
-        """Return every result that began at that time or later, also those given back, the oldest first.
+        """Return every result that began at that time or later, also those given back, oldest first.
 
-        With `nodes`, `tests` and `statuses` those of these alone; for `whole` see `latest`.
+        With `nodes`, `tests` and `statuses` only those of these; for `whole` see `latest`.
 
         Raises:
             BringupError: the history cannot be read.
@@ -455,7 +457,7 @@ class ServiceStore:
         from sqlalchemy import select
 
         cycle, table = tables().service.cycle, tables().service.node_result
-        # Chosen by themselves: joined at once, SQLite goes through every cycle of all years instead of by time.
+        # A separate subquery: joined at once, SQLite goes through every cycle of all years instead of by time.
         chosen = table.alias()
         wanted = select(chosen.c.id).where(chosen.c.started_s >= since_s)
         words = None if statuses is None else {status.value for status in statuses}
@@ -468,7 +470,7 @@ class ServiceStore:
         return tuple(self._results(query.order_by(table.c.started_s, table.c.id)))
 
     def history_of(self, site: str, node: str, slot: str, *, rehearsal: bool) -> tuple[PartPeriod, ...]:
-        """Return which parts were seen in a slot of a node and since when, the oldest first: a swap begins a new one.
+        """Return which parts were observed in a slot of a node and since when, oldest first: a swap begins a new entry.
 
         Raises:
             BringupError: the history cannot be read.
@@ -478,7 +480,7 @@ class ServiceStore:
         return tuple(period for period in found if period.slot == slot)
 
     def parts(self, site: str, *, rehearsal: bool) -> Mapping[tuple[str, str], PartPeriod]:
-        """Return by node and slot the part that was seen there last.
+        """Return by node and slot the part that was observed there last.
 
         Raises:
             BringupError: the history cannot be read.
@@ -487,7 +489,7 @@ class ServiceStore:
             return {(period.node, period.slot): period for period in part_periods(connection, site, rehearsal)}
 
     def add_classes(self, classes: Iterable[NodeClass]) -> None:
-        """Write what nodes were taken for; written again for the same cycle, it takes the place of what was there.
+        """Write the classes of nodes; written again for the same cycle, they replace the earlier ones.
 
         Raises:
             BringupError: there is no such cycle, or the history cannot be written.
@@ -515,7 +517,7 @@ class ServiceStore:
         return tuple(map(class_of, self._rows(query.order_by(cycle.c.started, table.c.cycle_id, table.c.node))))
 
     def add_cordon(self, site: str, cordon: OurCordon, *, rehearsal: bool) -> bool:
-        """Write that we take a node out of service; tell whether it was not so already.
+        """Record that we take a node out of service; return whether it was in service before.
 
         Raises:
             BringupError: the history cannot be written.
@@ -529,7 +531,7 @@ class ServiceStore:
         return True
 
     def lift_cordon(self, site: str, node: str, lifted: str, *, rehearsal: bool) -> bool:
-        """Write when (UTC) a node was given back; tell whether it was out of service by us.
+        """Record when (UTC) a node was given back; return whether we had it out of service.
 
         Raises:
             BringupError: the history cannot be written.
@@ -540,7 +542,7 @@ class ServiceStore:
             return bool(connection.execute(table.update().where(*whose).values(lifted=lifted)).rowcount)
 
     def open_cordons(self, site: str, *, rehearsal: bool) -> Mapping[str, OurCordon]:
-        """Return by node what we took out of service and did not give back.
+        """Return by node the cordons of ours that are not lifted.
 
         Raises:
             BringupError: the history cannot be read.
@@ -549,7 +551,7 @@ class ServiceStore:
             return {entry.node: entry for entry in cordons_of(connection, site, rehearsal, lifted=_OPEN)}
 
     def cordons(self, site: str, *, rehearsal: bool) -> tuple[OurCordon, ...]:
-        """Return all cordons of ours, also those that were lifted, the oldest first.
+        """Return all our cordons, also those that were lifted, oldest first.
 
         Raises:
             BringupError: the history cannot be read.
@@ -558,7 +560,7 @@ class ServiceStore:
             return cordons_of(connection, site, rehearsal)
 
     def days(self, site: str, *, rehearsal: bool) -> tuple[DayCount, ...]:
-        """Return how many results retention made figures of a day of, the oldest day first.
+        """Return how many results retention rolled up into figures of a day, oldest day first.
 
         Raises:
             BringupError: the history cannot be read.
@@ -566,7 +568,7 @@ class ServiceStore:
         return tuple(DayCount(**row) for row in self._days(tables().service.node_day, site, rehearsal))
 
     def day_figures(self, site: str, *, rehearsal: bool) -> tuple[DayFigure, ...]:
-        """Return the figures of days that retention made, the oldest day first.
+        """Return the figures of days that retention made, oldest day first.
 
         Raises:
             BringupError: the history cannot be read.
@@ -599,21 +601,24 @@ class ServiceStore:
 
 
 def open_service(path: Place) -> ServiceStore:
-    """Return the history at that place; it is made if it is not there.
+    """Return the history at that place; it is created if it is not there.
 
     Raises:
-        BringupError: SQLAlchemy is missing, or the file is damaged, foreign, too new or cannot be written.
+        BringupError: SQLAlchemy is missing, or the file is damaged, not ours, too new or cannot be written.
     """
     return ServiceStore(path, open_database(path))
 
 
-# What figures of parts began with: one row for each part and cohort, written once.
+# The first figures of parts: one row for each part and cohort, written once.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstFigure:
-    """What one figure of one part (empty: the node) began with in a cohort: median and spread of its first `results`
-    samples as speeds (more is better), and when the first of them was (seconds since the epoch)."""
+    """The first values of one figure of one part (empty: the node) in a cohort.
+
+    Median and spread of its first `results` samples as speeds (more is better), and when the first of them was (seconds
+    since the epoch).
+    """
 
     node: str
     test: str
@@ -627,7 +632,7 @@ class FirstFigure:
 
 
 def first_figures(store: ServiceStore, site: str, *, rehearsal: bool) -> tuple[FirstFigure, ...]:
-    """Return all of them.
+    """Return all first figures of a site.
 
     Raises:
         BringupError: the history cannot be read.
@@ -642,7 +647,7 @@ def first_figures(store: ServiceStore, site: str, *, rehearsal: bool) -> tuple[F
 
 
 def add_first_figures(store: ServiceStore, site: str, rows: Iterable[FirstFigure], *, rehearsal: bool) -> None:
-    """Write those that are not there yet; what is there stays.
+    """Write the rows that are not there yet; existing ones stay.
 
     Raises:
         BringupError: the history cannot be written.

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-# The tables of baselines: figures of each acceptance, and acceptances that were taken back. Rows are only added.
+# The tables of baselines: figures of each acceptance, and withdrawn acceptances. Rows are only added.
 
 
 def accepted_figure(metadata: Any) -> Any:
-    """Return the table of accepted figures. They are copies: measurements of runs may be thinned out by age."""
+    """Return the table of accepted figures. They are copies: measurements of runs may be deleted by age."""
     from sqlalchemy import Column, Float, ForeignKey, Integer, String, Table
 
     return Table(
@@ -33,7 +33,7 @@ def accepted_figure(metadata: Any) -> Any:
 
 
 def withdrawal(metadata: Any) -> Any:
-    """Return the table of acceptances that were taken back: who, when, why."""
+    """Return the table of withdrawn acceptances: who, when, why."""
     from sqlalchemy import Column, ForeignKey, String, Table
 
     return Table(
@@ -46,7 +46,7 @@ def withdrawal(metadata: Any) -> Any:
     )
 
 
-# The tables of a cluster in service: cycles, what they found of nodes, leases, classes, cordons, acceptances.
+# The tables of a cluster in service: cycles, results of nodes, leases, classes, cordons, acceptances.
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ServiceTables:
 
     @property
     def every(self) -> tuple[Any, ...]:
-        """All of them, those that others refer to first."""
+        """All tables in dependency order: referenced ones first."""
         return (
             self.cycle, self.node_result, self.node_last, self.node_part, self.node_day, self.node_day_figure,
             self.node_class, self.lease, self.cordon, self.acceptance, self.node_first,
@@ -92,7 +92,7 @@ def service_tables(metadata: Any) -> ServiceTables:
 
 
 def _whose() -> tuple[Any, Any]:
-    """Return the columns that say whose a row is; simulated hardware is never mixed with real."""
+    """Return the columns of the site of a row; simulated hardware is never mixed with real."""
     from sqlalchemy import Boolean, Column, String
 
     return Column("site", String, primary_key=True), Column("rehearsal", Boolean, primary_key=True)
@@ -147,7 +147,7 @@ def _node_result(metadata: Any) -> Any:
 
 
 def _node_last(metadata: Any) -> Any:
-    """Which result of a node and test is the newest of its kind, so that nobody looks through a year of them."""
+    """Which result of a node and test is the newest of its kind, so that a query need not scan a year of them."""
     from sqlalchemy import Column, Float, ForeignKey, String, Table
 
     return Table(
@@ -163,7 +163,7 @@ def _node_last(metadata: Any) -> Any:
 
 
 def _node_part(metadata: Any) -> Any:
-    """Since when a part is in a slot of a node, and when it was last seen there."""
+    """Since when a part is in a slot of a node, and when it was last observed there."""
     from sqlalchemy import Column, Float, String, Table
 
     return Table(
@@ -179,7 +179,7 @@ def _node_part(metadata: Any) -> Any:
 
 
 def _node_day(metadata: Any) -> Any:
-    """How many results of a node, test and day (UTC) there were, of those that retention took away."""
+    """How many results of a node, test and day (UTC) retention removed."""
     from sqlalchemy import Column, Integer, String, Table
 
     return Table(
@@ -195,7 +195,7 @@ def _node_day(metadata: Any) -> Any:
 
 
 def _node_day_figure(metadata: Any) -> Any:
-    """The passed results' figures of a node, test and day that retention took away."""
+    """The figures of passed results of a node, test and day that retention removed."""
     from sqlalchemy import Column, Float, Integer, String, Table
 
     return Table(
@@ -265,7 +265,7 @@ def _cordon(metadata: Any) -> Any:
 
 
 def _acceptance(metadata: Any) -> Any:
-    """Who accepted what a run measured as the baseline; a row is only ever added."""
+    """Who accepted the figures of a run as the baseline; rows are only added."""
     from sqlalchemy import Boolean, Column, Integer, String, Table
 
     return Table(
@@ -283,7 +283,7 @@ def _acceptance(metadata: Any) -> Any:
 
 
 def _node_first(metadata: Any) -> Any:
-    """What a figure of a part and cohort began with, for ever: retention takes the results away."""
+    """The first values of a figure of a part and cohort, kept for ever: retention removes the results."""
     from sqlalchemy import Column, Float, Integer, String, Table
 
     return Table(
@@ -326,7 +326,7 @@ class Tables:
 
 @cache
 def tables() -> Tables:
-    """Return the tables as this release writes them."""
+    """Return the tables of this release."""
     from sqlalchemy import Column, Integer, MetaData, Table
 
     metadata = MetaData()
