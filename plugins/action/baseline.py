@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module baseline: accepts what a run measured as the baseline of its site, or takes that back."""
+"""Module baseline: accepts the figures of a run as the baseline of its site, or withdraws an acceptance."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Ru
 
 
 class ActionModule(ModuleAction):
-    """Accept a run, or take an acceptance back."""
+    """Accept a run, or withdraw an acceptance."""
 
     module = "baseline"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Add to the history; nothing that is there is changed."""
+        """Add to the history; existing rows are not changed."""
         del task_vars
         number, who, why = options["withdraw"], options["who"], options["why"]
         if bool(options["run_dir"]) == (number is not None):

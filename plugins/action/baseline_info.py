@@ -33,12 +33,12 @@ NOTHING: tuple[AcceptedRun, ...] = ()
 
 
 class ActionModule(ModuleAction):
-    """Tell what is accepted, and compare."""
+    """Return what is accepted, and compare."""
 
     module = "baseline_info"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Read; nothing is decided or written."""
+        """Read only; nothing is decided or written."""
         del task_vars
         if options["before"] and not options["run_dir"]:
             raise InputError("baseline_info", "compares before with run_dir, and there is none.", "name run_dir, too")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module burn_in: loads hosts for hours, and judges what that left."""
+"""Module burn_in: loads hosts for hours, and judges the results."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ class ActionModule(ModuleAction):
     module = "burn_in"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Do the step; fail if a decided burn-in is not passed."""
+        """Do the step; fail if a decided burn-in did not pass."""
         run = Run(existing_run_dir(options["run_dir"]))
-        # One that goes on is in the directory of its own run, and what keeps this one from it is of the newest.
+        # A burn-in that goes on is in the directory of its own run; a problem that prevents that belongs to the newest
+        # run.
         with problem_recorded(Run(existing_run_dir(options["started"])) if options["started"] else run):
             if options["nodes"] and options["step"] == "soak":
                 narrow(run, options["nodes"], keep=not self.check_mode)
@@ -65,7 +66,7 @@ class ActionModule(ModuleAction):
         if options["started"]:
             _tell_started(existing_run_dir(options["started"]), run, done, verdict)
         passed = verdict.opens_next
-        # One that was interrupted goes on in the directory of its own run, which the table and the paths are of.
+        # An interrupted burn-in goes on in the directory of its own run, to which the table and the paths belong.
         found = {
             **_told(done), "passed": passed, "exit_code": 0 if passed else 8, "stats": run_stats(run),
             "run_id": run.record.run_id, "run_dir": str(run.path),
@@ -75,7 +76,7 @@ class ActionModule(ModuleAction):
 
 
 def _tell_started(path: Path, run: Run, done: Soak, verdict: GateVerdict) -> None:
-    """Let the run that was started say what the burn-in in an older run found: its files are the newest."""
+    """Copy the result of a burn-in in an older run to the run that was started, whose files are the newest."""
     if path != run.path:
         started = Run(path)
         notes = (*started.record.notes, f"the burn-in went on in {run.path}")

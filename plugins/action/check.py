@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module check: lets a gate's observers look, and saves what they saw."""
+"""Module check: runs a gate's observers, and saves their observations."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class ActionModule(ModuleAction):
         return {"changed": False, "observations": [entry.key for entry in seen], "not_observed": failed}
 
     def _take_over(self, run: Run, gate: str) -> None:
-        """Keep what was just read after another load as the state of the hosts before this one."""
+        """Use a reading right after another load as the state of the hosts before this one."""
         taken = take_over(run.path, gate, [host.name for host in run.site.in_scope])
         if taken:
             self.emit(f"{gate}: {len(taken)} hosts were just read, after the load before this one")
 
     @staticmethod
     def _cluster(run: Run, gate: str, connections: dict[str, str]) -> tuple[str | None, BringupError | None]:
-        """Return the UID of the cluster that the gate looks at, and why it may not look at that one."""
+        """Return the UID of the cluster that the gate observes, and why it must not observe that one."""
         try:
             return cluster_of_gate(run, gate, connections), None
         except BringupError as error:

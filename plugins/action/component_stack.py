@@ -70,7 +70,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease im
 def _plan(components: tuple[Component, ...], found: Installed, options: dict[str, Any], *, back: bool) -> Plan:
     adopt, foreign = options["adopt"], options["foreign"]
     if back or options["components"]:
-        # They are about the newer recipe, or the whole of it, which may have more components.
+        # These names are about the newer or the whole recipe, which may have more components.
         names = {component.name for component in components}
         adopt = [name for name in adopt if name in names]
         foreign = {name: policy for name, policy in foreign.items() if name in names}
@@ -84,7 +84,7 @@ def _plan(components: tuple[Component, ...], found: Installed, options: dict[str
 
 
 class ActionModule(ModuleAction):
-    """Say what is to be done about each component, and do it."""
+    """Plan what to do about each component, and do it."""
 
     module = "component_stack"
 
@@ -135,7 +135,7 @@ class ActionModule(ModuleAction):
                     self.emit(line)
             if preview:
                 if self.check_mode and not options["components"]:
-                    # The observer of the gate looks with the same helm.
+                    # The observer of the gate uses the same helm.
                     save_results(run.path, plan, (), options["helm"])
                 return result
             take_hold(run, options, self.emit)
@@ -149,7 +149,7 @@ class ActionModule(ModuleAction):
         return {**result, "changed": changed(done), "results": result_rows(done), "ready": problem is None}
 
     def _keep(self, run: Run, plan: Plan, done: tuple[Done, ...], options: dict[str, Any]) -> None:
-        """Keep what was done: for the observer of the gate, and of changes that were undone as a note of the run."""
+        """Save what was done for the observer of the gate; undone changes become a note of the run."""
         if notes := put_back(plan, done):
             run.save_record(replace(run.record, notes=(*run.record.notes, *notes)))
             for note in notes:
@@ -158,11 +158,12 @@ class ActionModule(ModuleAction):
             save_results(run.path, plan, done, options["helm"])
 
     def _refuse(self, reasons: tuple[str, ...], hint: str, *, only_say: bool) -> None:
-        """Refuse what other components stand in the way of; where nothing is changed, say it: a task before this one
-        would have changed that.
+        """Refuse if other components are in the way.
+
+        Where nothing is changed the reasons are only printed, because an earlier task would have changed that.
 
         Raises:
-            InputError: something does.
+            InputError: other components are in the way.
         """
         if reasons and not only_say:
             raise InputError("components", f"{'; '.join(reasons)}.", hint)
@@ -178,7 +179,7 @@ class ActionModule(ModuleAction):
         cluster: Cluster,
         options: dict[str, Any],
     ) -> dict[str, Any]:
-        """Plan, and outside of check mode take away what is ours."""
+        """Plan, and outside of check mode remove what is ours."""
         crds = options["remove_crds"]
         found = with_existing(cluster, components, installed(helm, cluster, components))
         self._refuse(needed_by(components, chosen, found), "remove that first, or name both", only_say=self.check_mode)
@@ -193,7 +194,7 @@ class ActionModule(ModuleAction):
             "removal": removal_rows(removals),
             "diff": removal_diff(removals, there),
         }
-        # One component may be a step of a run, which has last lines of its own.
+        # One component may be a step of a run, which prints its own last lines.
         last = not options["components"]
         if self.check_mode:
             return result | ({"closing_lines": removal_lines(removals, there)} if last else {})

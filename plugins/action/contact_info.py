@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module contact_info: can this host be reached, and with the rights that the probes need."""
+"""Module contact_info: whether this host can be reached, and with the rights that the probes need."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction
 
 
 class ActionModule(ModuleAction):
-    """Look whether a host answers; one that does not is data, not a failed task."""
+    """Check whether a host responds; one that does not is data, not a failed task."""
 
     module = "contact_info"
     _requires_connection = True
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Ask the host for its user id."""
+        """Read the user id on the host."""
         del options, task_vars
         keep_alive(self._connection)
         try:

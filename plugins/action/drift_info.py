@@ -32,7 +32,7 @@ class ActionModule(ModuleAction):
     module = "drift_info"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Read the first, read or take the second, and tell what differs."""
+        """Read the first, read or take the second, and return what differs."""
         del task_vars
         connection = connection_from(options)
         if bool(options["before"]) == bool(options["recipe"]):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module drift_report: one report of what changed of a cluster and of what it reaches."""
+"""Module drift_report: one report of the changes in a cluster and in its performance."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ActionModule(ModuleAction):
     module = "drift_report"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Join both, and write them unless in check mode."""
+        """Merge both results, and write the report unless in check mode."""
         del task_vars
         _refuse_mixed(options["snapshot"].get("rehearsal"), options["figures"].get("rehearsal"))
         facts = DriftFacts(
@@ -86,7 +86,7 @@ def _closing(facts: DriftFacts, page: Path) -> list[str]:
 
 
 def _snapshot(found: dict[str, Any]) -> SnapshotDrift:
-    """Return what drift_info found; what is not its result is refused, or nothing would have changed."""
+    """Return the result of drift_info. Any other value is refused, because it would read as no change."""
     try:
         return SnapshotDrift(
             importances=tuple(Importance(change["importance"]) for change in found["changes"]),
@@ -101,9 +101,9 @@ def _snapshot(found: dict[str, Any]) -> SnapshotDrift:
 
 
 def _refuse_mixed(cluster: bool | None, run: bool | None) -> None:
-    """Refuse figures of a rehearsal beside a cluster that is none, and the other way round; what is not known is not.
+    """Refuse figures of a rehearsal beside a real cluster, and the other way round; an unknown side is not refused.
 
-    Nobody is called for a rehearsal: one of the two would say so of the other.
+    No one is called for a rehearsal: one of the two would be taken for the other.
     """
     if cluster is not None and run is not None and bool(cluster) != bool(run):
         whose = ("a run of a rehearsal", "none") if run else ("no run of a rehearsal", "one")

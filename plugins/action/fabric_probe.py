@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requ
 
 
 class ActionModule(HostProbe):
-    """Collect what one host sees of the fabric; whatever goes wrong is written down and not a failed task."""
+    """Collect what one host observes of the fabric; errors are recorded and do not fail the task."""
 
     module = "fabric_probe"
     kind = FABRIC
@@ -29,7 +29,7 @@ class ActionModule(HostProbe):
         return around_kind(options, self.kind, of_fabric=True)
 
     def _guard(self, run_dir: Path, host: str, options: dict[str, Any]) -> None:
-        """Return nothing: asking for links loads nobody's GPUs."""
+        """Return None: reading links puts no load on GPUs."""
 
     def _requests(self, options: dict[str, Any]) -> list[Request]:
         positive("interval", options["interval"])

@@ -40,7 +40,7 @@ class ActionModule(ModuleAction):
     module = "facility_record"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Write the draft, unless a record is already there, or answer where the record is."""
+        """Write the draft, unless there is a record already, or return the path of the record."""
         path = self._path(options, task_vars)
         command = f"ssh-keygen -Y sign -f KEY -n {NAMESPACE} {path}"
         if options["state"] == "found":
@@ -91,13 +91,13 @@ class ActionModule(ModuleAction):
     ) -> dict[str, Allowance]:
         """Return what the gate will count in each rack beside its hosts, by the settings of release and site."""
         stated = self._stated(options, task_vars)
-        # What is wrong with a setting of another gate is said by preflight; a draft needs none of them.
+        # Errors in settings of another gate are reported by preflight; a draft needs none of them.
         loaded, _problems = checked_settings_of({GATE: stated}, [str(path) for path in options["recipe_data"]], ())
         settings = applied(loaded, FacilitySettings, GATE)
         return {rack: settings.allowance(rack) for rack in racks}
 
     def _path(self, options: dict[str, Any], task_vars: dict[str, Any]) -> Path:
-        """Return where the record is: as the task says, else as the settings say."""
+        """Return the path of the record: from the task, else from the settings."""
         stated = options["path"] or self._stated(options, task_vars).get("record")
         if not stated:
             hint = (
@@ -107,12 +107,12 @@ class ActionModule(ModuleAction):
         return Path(str(stated)).expanduser()
 
     def _allowed_signers(self, options: dict[str, Any], task_vars: dict[str, Any]) -> Path:
-        """Return where the list of signers is by the settings, else where the guide has it: beside the record."""
+        """Return the path of the list of signers: from the settings, else beside the record as in the guide."""
         stated = self._stated(options, task_vars).get("allowed_signers")
         return Path(str(stated)).expanduser() if stated else self._path(options, task_vars).with_name("allowed_signers")
 
     def _stated(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Return what the site states of the gate."""
+        """Return the site's settings of the gate."""
         settings: dict[str, Any] = stated_settings(options, task_vars, self._templar, self.emit)["settings"]
         return settings.get(GATE) or {}
 

@@ -18,7 +18,7 @@ class ActionModule(ModuleAction):
     module = "fleet_plan_info"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Look and tell."""
+        """Read and print the queue."""
         del task_vars
         found = fleet_plan(Run(existing_run_dir(options["run_dir"])), options, self.emit)
         lines = found.lines()

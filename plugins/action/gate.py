@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module gate: judges what was observed, writes the CTRF suite and decides from the file that it reads back."""
+"""Module gate: judges the observations, writes the CTRF suite and decides from the file as read back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ActionModule(ModuleAction):
     module = "gate"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Decide; a gate that is not passed is a failed task that names check, subject and cause."""
+        """Decide; a gate that does not pass is a failed task that names check, subject and cause."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         if self.check_mode:
@@ -46,7 +46,7 @@ class ActionModule(ModuleAction):
         self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.key_figure or verdict.message}")
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}")
-        # After the verdict is saved: the history must not be able to stop it.
+        # After the verdict is saved: the history must not be able to prevent it.
         warnings = record_history(
             run, verdict, options["store"], self.emit, self.trace, converged=not options["problem"]
         )
@@ -67,7 +67,7 @@ class ActionModule(ModuleAction):
         return result | {"failed": True, "msg": verdict.message}
 
     def _preview(self, run: Run, options: dict[str, Any]) -> dict[str, Any]:
-        """Say what can be seen without a test. Nothing is decided or written, so the gate stays pending."""
+        """Print what was found without a test. Nothing is decided or written, so the gate stays pending."""
         gate = options["gate"]
         lines = [options["problem"]] if options["problem"] else preview_gate(run, gate)
         for line in lines:

@@ -16,12 +16,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database im
 
 
 class ActionModule(ModuleAction):
-    """Take care of a history."""
+    """Maintain a history."""
 
     module = "history"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Do what the state says, and say how many rows it was about."""
+        """Carry out the requested state, and return how many rows were affected."""
         del task_vars
         changed, rows = care_for(options, time.time(), now_utc(), write=not self.check_mode)
         place = place_of(options["store"])

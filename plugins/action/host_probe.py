@@ -63,21 +63,22 @@ with suppress(ImportError, BringupError):
     argument_spec("host_probe")
     for _loader, _plugin in ((connection_loader, "ssh"), (become_loader, "sudo"), (shell_loader, "sh")):
         _loader.get(_plugin, class_only=True)
-    # Whether a task is run is asked with filters and tests.
+    # Filters and tests decide whether a task is run.
     for _functions in (filter_loader, test_loader):
         list(_functions.all())
-    # What goes to a module and what it answers: names of Ansible's own, which another release may not have.
+    # Serialization profiles of Ansible for module arguments and results: internal names, which another release may not
+    # have.
     for _way in ("c2m", "m2c"):
         import_module(f"ansible.module_utils._internal._json._profiles._module_legacy_{_way}")
 with suppress(ImportError, AttributeError, TypeError):
-    # What the answer of a module may say of its task.
+    # What the result of a module may report about its task.
     _result = import_module("ansible._internal._task").UnifiedTaskResult
     for _module in (False, True):
         _result.get_result_key_to_resolved_field_mapping(source_is_module=_module)
 
 
 class ActionModule(ModuleAction):
-    """Collect from one host; whatever goes wrong on it is written down and not a failed task."""
+    """Collect from one host; errors on it are recorded and do not fail the task."""
 
     module = "host_probe"
     kind = HOSTS
@@ -91,7 +92,7 @@ class ActionModule(ModuleAction):
                 raise InputError(name, "is stated.", "leave it out: the action plugin fills it in")
         positive("max_output_bytes", options["max_output_bytes"])
         requests = self._requests(options)
-        # A delegated task is about the host that it asks.
+        # A delegated task is about the host that it runs on.
         host = str(self._task.delegate_to or task_vars.get("inventory_hostname", ""))
         kind = self._kind(options)
         relative = evidence_file(host, kind)

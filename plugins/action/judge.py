@@ -20,7 +20,7 @@ class ActionModule(ModuleAction):
     module = "judge"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Recompute from observations and results; fail if the run is not passed or does not say what it recorded."""
+        """Recompute from observations and results; fail if the run did not pass or differs from its records."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         result = judge_run(run, options, self.emit, write=not self.check_mode, table_last=True)

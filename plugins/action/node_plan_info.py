@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module node_plan_info: how a host becomes as its site declares it."""
+"""Module node_plan_info: what it takes to bring a host to its declaration."""
 
 from __future__ import annotations
 

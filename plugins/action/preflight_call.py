@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module preflight_call: can what this command asks for be done as it is asked."""
+"""Module preflight_call: whether the request of this command can be carried out as it is."""
 
 from __future__ import annotations
 

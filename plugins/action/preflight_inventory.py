@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module preflight_inventory: is the inventory with all its variables right."""
+"""Module preflight_inventory: whether the inventory with all its variables is right."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class ActionModule(ModuleAction):
 
 
 def _require_orchestrator(options: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
-    """Refuse a burn-in over Slurm before its gates are: with other gates it would be refused all the same.
+    """Refuse a burn-in over Slurm before its gates are refused, which other gates would not fix.
 
     Raises:
-        InputError: the playbook is burn_in, and Slurm gives the nodes work.
+        InputError: the playbook is burn_in, and the nodes are scheduled by Slurm.
     """
     if task_vars.get("preflight_verb") == "burn-in" and options.get("orchestrator") == "slurm":
         from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.burn_in.app import over_slurm

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module preflight_recipe: can the recipe be resolved that the inventory asks for."""
+"""Module preflight_recipe: whether the recipe for the inventory can be resolved."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates imp
 
 
 class ActionModule(ModuleAction):
-    """Give or take roles."""
+    """Grant or remove roles."""
 
     module = "rbac"
 

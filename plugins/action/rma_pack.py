@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module rma_pack: packs what a vendor asks for when a part goes back."""
+"""Module rma_pack: packs what a vendor needs when a part goes back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module run_look: reads on behind a gate that is not passed, and says what else is wrong."""
+"""Module run_look: reads the gates behind one that did not pass, and reports what else is wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ preload()
 
 
 class ActionModule(ModuleAction):
-    """Say what can be read behind a gate, or judge what was read."""
+    """Return the gates that can be read, or judge what was read."""
 
     module = "run_look"
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module run_start: makes the run directory and its report with eight pending gates, or with pending phases."""
+"""Module run_start: creates the run directory and its report with eight pending gates, or with pending phases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ActionModule(ModuleAction):
     module = "run_start"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Create the directory; nothing is proven yet, and the report says so from the first second."""
+        """Create the directory; nothing is proven yet, and the report shows that from the first second."""
         phases = asked_phases(options["phases"]) if options["phases"] else ()
         simulated = hosts_are_simulated(options["group"], task_vars)
         run_dir = create_run_dir(Path(options["base"]).expanduser().absolute(), int(options["mode"], 8))
@@ -46,7 +46,7 @@ class ActionModule(ModuleAction):
         kept = str(task_vars.get("gpufleet_rehearsal_again") or "")
         record = replace(record, versions=versions, command=command, kept_command=kept, history=bool(options["store"]))
         run.save_record(replace(record, ctrf_dest=options["ctrf_dest"] or ""))
-        # After the report that says that nothing is passed: a history that cannot be read ends the run here.
+        # After the report in which nothing has passed: a history that cannot be read ends the run here.
         accepted = keep_baseline(run, options["store"])
         if accepted.figures:
             self.emit(f"baseline: {len(accepted.figures)} accepted figures are compared with")

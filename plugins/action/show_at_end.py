@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module show_at_end: an answer as the last lines of a playbook."""
+"""Module show_at_end: a result as the last lines of a playbook."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory
 
 
 class ActionModule(ModuleAction):
-    """Let an answer be printed below the recap, as the tables of runs are."""
+    """Let a result be printed below the recap, as the tables of runs are."""
 
     module = "show_at_end"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Return the lines of the answer; the end of the playbook prints them."""
+        """Return the lines of the result; the end of the playbook prints them."""
         del task_vars
         lines = [line for text in options["lines"] for line in text.split("\n")]
         lines += [] if options["value"] is None else _lines(options["value"])

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module snapshot_info: what a cluster is made of now, or was when a snapshot was taken."""
+"""Module snapshot_info: the content of a cluster now, or when a snapshot was taken."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.text impo
 _DRIFT = "ansible-playbook gpufleet.bringup.drift"
 # Playbook snapshot in a command, by its name or its file.
 _PLAYBOOK = re.compile(r"(?<=\.|/| )snapshot(?=\.yml\b| |$)")
-# What a drift has no use for.
+# Variables that a drift does not use.
 _OF_SNAPSHOT = (
     "gpufleet_snapshot", "gpufleet_snapshot_source", "gpufleet_snapshot_format", "gpufleet_snapshot_api",
     "gpufleet_snapshot_incomplete",
@@ -44,7 +44,7 @@ class ActionModule(ModuleAction):
     module = "snapshot_info"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Look, tell, and write where it is asked for."""
+        """Take or read the snapshot, print a summary, and write it where requested."""
         del task_vars
         connection = connection_from(options)
         snapshot = requested_snapshot(connection, options["source"], options, check_mode=self.check_mode)
@@ -77,9 +77,9 @@ class ActionModule(ModuleAction):
 
 
 def _compare(run_dir: str) -> str:
-    """Return the command of a drift on the same cluster: this one with the other playbook, where it can be read.
+    """Return the command of a drift on the same cluster: this one with the other playbook, where it is known.
 
-    The run whose hosts are in the snapshot is named itself: `latest` is another one after the next run.
+    The run whose hosts are in the snapshot is named explicitly: `latest` is another one after the next run.
     """
     run = Path(run_dir).expanduser()
     named = str(run.with_name(run.readlink().name)) if run_dir and run.is_symlink() else ""

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module validation_phase: looks for a phase of a validation, and decides it from the CTRF file that it reads back."""
+"""Module validation_phase: observes for a phase of a validation, and decides it from the CTRF file as read back."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ preload()
 
 
 class ActionModule(ModuleAction):
-    """Look for a phase, decide it, or both."""
+    """Observe for a phase, decide it, or both."""
 
     module = "validation_phase"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Look and decide as asked; a phase that is closed is neither looked at nor decided."""
+        """Observe and decide as requested; a closed phase is neither observed nor decided."""
         run = Run(existing_run_dir(options["run_dir"]))
         asked, phase = requested_of(run), options["phase"]
         closed = closed_by(run, asked, phase)
@@ -100,7 +100,7 @@ class ActionModule(ModuleAction):
     def _context(
         self, run: Run, gate: str, connections: dict[str, str], asked: ValidationRequest
     ) -> tuple[ObserveContext, BringupError | None]:
-        """Return what observers of a gate may use, and why they may not look at that cluster."""
+        """Return the context for observers of a gate, and why they must not observe that cluster."""
         context = run.observe_context(run_day(run.record), self.emit, connections)
         if asked.no_cluster:
             return context, None

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module validation_start: what a validation is asked, and the recipe that it is about."""
+"""Module validation_start: the request of a validation, and its recipe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ActionModule(ModuleAction):
     module = "validation_start"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Check what is asked; nothing is looked at yet."""
+        """Check the request; nothing is observed yet."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         with problem_recorded(run):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module wave_plan: plans a roll, or takes up one that was interrupted."""
+"""Module wave_plan: plans a roll, or resumes one that was interrupted."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class ActionModule(ModuleAction):
     module = "wave_step"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Do it, each part of it kept in the journal before the next one begins."""
+        """Do it; each part is recorded in the journal before the next one begins."""
         del task_vars
         run, step = Run(existing_run_dir(options["run_dir"])), options["step"]
         if self.check_mode:
@@ -71,7 +71,7 @@ class ActionModule(ModuleAction):
         return {**_NOTHING, "changed": before != after, "states": after, "diff": told, "events": events, **found}
 
     def _preview(self, run: Run, options: dict[str, Any]) -> dict[str, Any]:
-        """Say what is in the way of each node now; the server is asked, and nothing is changed."""
+        """Print what blocks each node now; the server is queried, and nothing is changed."""
         if options["step"] != "drain":
             return {**_NOTHING, "states": []}
         with nodes_of_site(run.site, options, self.emit) as nodes:
@@ -92,7 +92,7 @@ class ActionModule(ModuleAction):
         del run
         decision = opened.roll.begin()
         batch = [node for node in decision.nodes if node in options["nodes"]]
-        # What was verified when the roll was interrupted only has to be given back.
+        # Nodes that were verified when the roll was interrupted only have to be given back.
         opened.roll.give_back()
         if decision.stopped:
             self.emit(f"the roll stops before wave {decision.wave}: {decision.stopped}")
@@ -101,7 +101,7 @@ class ActionModule(ModuleAction):
         return {"stopped": decision.stopped, "nodes": nodes, "labels": opened.nodes.labels(nodes)}
 
     def _upgrade(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
-        """Let the operator upgrade the nodes that were begun; a step that is asked for again finds them done."""
+        """Let the operator upgrade the nodes whose change was begun; a repeated step finds them done."""
         del run
         nodes = [node for node in opened.roll.at(Stage.CHANGING) if node in options["nodes"]]
         problems = opened.nodes.upgrade(nodes, options["upgrade_timeout_s"])
@@ -127,7 +127,7 @@ class ActionModule(ModuleAction):
         return {"nodes": list(nodes), "proof": str(start_verification(run, nodes, wave))}
 
     def _verify_driver(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
-        """Hold what gate nodes did not pass, and begin the proof of the operator's driver for the rest."""
+        """Put nodes that gate nodes did not pass on hold, and begin the proof of the operator's driver for the rest."""
         nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
         if not nodes:
             return {}
@@ -136,7 +136,7 @@ class ActionModule(ModuleAction):
         return {"nodes": list(nodes), "proof": str(start_driver_proof(run, nodes, wave))} if nodes else {}
 
     def _verify_fabric(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
-        """Hold what gate nodes did not pass, and begin the proof between hosts of the rest."""
+        """Put nodes that gate nodes did not pass on hold, and begin the proof between hosts for the rest."""
         nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
         if not nodes:
             return {}
@@ -150,9 +150,9 @@ class ActionModule(ModuleAction):
         return {"nodes": list(nodes), "neighbours": list(company.neighbours), "proof": str(proof)}
 
     def _verify_rest(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
-        """Hold the nodes that failed between hosts, and measure the others once more without them.
+        """Put nodes that failed between hosts on hold, and measure the others once more without them.
 
-        A node that is slow by itself keeps its partners from being judged, and the wave as a whole.
+        A node that is slow by itself keeps its partners, and the wave as a whole, from being judged.
         """
         nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
         if not nodes:
@@ -180,7 +180,7 @@ class ActionModule(ModuleAction):
         if options["proof"]:
             nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
             opened.roll.verified(problems_found(existing_run_dir(options["proof"]), nodes))
-        # Whatever ends the run before its end, its report says how far it came.
+        # If the run ends early, its report shows how far it came.
         run.save_record(with_roll(run.record, opened.roll.journal))
         return {}
 
@@ -191,7 +191,7 @@ class ActionModule(ModuleAction):
         return {}
 
     def _end(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
-        """Say how the roll ended; it failed unless every node came back."""
+        """Report how the roll ended; it failed unless every node came back."""
         del options
         run.save_record(with_roll(run.record, opened.roll.journal, opened.roll.decision().stopped))
         end_hold(run)
@@ -204,7 +204,7 @@ class ActionModule(ModuleAction):
 
 
 def _problems(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return by node what was found in the way of its change, cut to what a journal takes."""
+    """Return by node what blocks its change, cut to the length that a journal takes."""
     return {node: shortened(str(text), _LONGEST) for node, text in options["problems"].items() if text}
 
 
