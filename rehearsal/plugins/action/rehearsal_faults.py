@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module rehearsal_faults: breaks and mends the simulated hardware of a rehearsal that is up."""
+"""Module rehearsal_faults: sets and lifts faults of the simulated hardware of a running rehearsal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.chang
 
 
 class ActionModule(ModuleAction):
-    """Set and lift faults, or list what there is."""
+    """Set and lift faults, or list them."""
 
     module = "gpufleet.rehearsal.rehearsal_faults"
     _supports_check_mode = False
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Change the faults of the rehearsal; without faults to set or lift, print all that there are."""
+        """Change the faults of the rehearsal. Without faults to set or lift, print all that exist."""
         del task_vars
         directory = Path(options["directory"]).expanduser().resolve()
         wanted = [str(text) for text in options["set"] if str(text) not in ("", LIST)]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module rehearsal_start: brings a simulated cluster up on this machine."""
+"""Module rehearsal_start: starts a simulated cluster on this machine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogu
     write_hardware,
 )
 
-# Ansible's main process loads this before it forks a worker for every host: each of them would load it for itself.
+# Loaded here in Ansible's main process, before it forks a worker for every host, which would each load it again.
 connection_loader.get("gpufleet.rehearsal.rehearsal", class_only=True)
 
 
@@ -70,7 +70,7 @@ class ActionModule(ModuleAction):
     def ahead(
         options: dict[str, Any], task_vars: dict[str, Any], hosts: Mapping[str, Mapping[str, Any]]
     ) -> list[BringupError]:
-        """Return what is wrong with the names that this module is given, before its turn (`action_base.ahead`)."""
+        """Return what is wrong with the names in the options, before the module runs (`action_base.ahead`)."""
         if LIST in (options["world"], options["play"], *options["faults"]):
             return []
         simulated = len(hosts.keys() - {"localhost"})
@@ -79,13 +79,13 @@ class ActionModule(ModuleAction):
         return [*problems, *own_variables(extra), *scope_problems(options["gates"], options["from_gate"])]
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Start it and return what the plays need to work on it; asked for the list of faults, print that alone."""
+        """Start the rehearsal and return what the plays need to work on it. With `list` only print the list."""
         faults = tuple(str(fault) for fault in options["faults"])
         table = _wanted_list(faults, options["world"], options["play"])
         if table:
             return {"changed": False, "listed": True, "closing_lines": table.splitlines()}
         inventory = _inventory_hosts(options["group"], task_vars)
-        # What the plays behind the start would refuse, minutes later, as well.
+        # Later plays would refuse these as well, but minutes later.
         refuse("rehearsal", self.ahead(options, task_vars, {host["name"]: {} for host in inventory}))
         world = _world(options["world"], inventory)
         cache = Path(options["cache"]).expanduser() if options["cache"] else default_cache(os.environ)
@@ -115,7 +115,7 @@ class ActionModule(ModuleAction):
             site=_stated_site(stated, task_vars),
             settings=options["settings"] if world else {},
             notes=_notes(world),
-            # Recipes of the site's own may give out GPUs by claims as they like.
+            # A site's own recipes may allocate GPUs by claims as they like.
             dra=bool(recipe_data) or gives_out_by_claims(world.inventory.overrides if world else _overrides(task_vars)),
             inventory=stated_inventory(options["group"], task_vars, of_world | settings, self.emit),
         )
@@ -139,7 +139,7 @@ class ActionModule(ModuleAction):
 
 
 def _wanted_list(faults: tuple[str, ...], world: str, play: str) -> str:
-    """Return the list that was asked for in place of a rehearsal; empty if none was."""
+    """Return the list that was requested in place of a rehearsal; empty if none was."""
     if play == PLAYS_LIST:
         return plays_table()
     if faults == (LIST,):
@@ -163,7 +163,7 @@ def _notes(world: World | None) -> tuple[str, ...]:
 
 
 def _within(world: World, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options as the site of the world states them; what the user states comes over it."""
+    """Return the options of the reference site, overridden by those of the user."""
     stated = merged_settings(options["settings"], options["set"], {})
     criteria = {**options["default_criteria"], **world.inventory.criteria}
     return {**options, "settings": laid_over(world.inventory.settings, stated), "default_criteria": criteria}
@@ -175,7 +175,7 @@ def _overrides(task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _stated_variables(world: World, recipe_data: tuple[Path, ...]) -> dict[str, Any]:
-    """Return the variables of the site that the world states."""
+    """Return the inventory variables of the reference site."""
     return {
         "gpufleet_profile": world.inventory.profile,
         "gpufleet_driver_owner": world.inventory.driver_owner,
@@ -194,7 +194,7 @@ def _inventory_hosts(group: str, task_vars: dict[str, Any]) -> list[dict[str, An
 
 
 def _with_bmc(nodes: tuple[PlannedNode, ...], inventory: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the hosts whose BMC is simulated: those whose the inventory names, all of a cluster without one."""
+    """Return the hosts whose BMC is simulated: those with a BMC in the inventory, or all hosts without an inventory."""
     named = {str(host["name"]) for host in inventory if host["bmc"]}
     return tuple(node.name for node in nodes if not node.outside and (not inventory or node.name in named))
 

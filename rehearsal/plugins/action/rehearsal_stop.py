@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module rehearsal_stop: stops a simulated cluster and removes what is left of it."""
+"""Module rehearsal_stop: stops a simulated cluster and cleans up."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class ActionModule(ModuleAction):
     module = "gpufleet.rehearsal.rehearsal_stop"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Stop it, live or dead; a directory without one is left as it is."""
+        """Stop it, running or dead. A directory without a rehearsal is left unchanged."""
         del task_vars
         directory = Path(options["directory"]).expanduser().resolve()
         state = read_state(directory)
         if options["keep"]:
-            # How to go on with it is printed at the end of the playbook.
+            # The commands to continue with it are printed at the end of the playbook.
             return {"changed": False, "removed": []}
         live = state is not None and state.supervisor.alive()
         if self.check_mode:
             return {"changed": live, "removed": []}
-        # A rehearsal from start to end says what it ends with: its run.
+        # A rehearsal from start to end reports its own end: the result of its run.
         own = state is not None and state.controller == controller_process()
         removed = stop(directory)
         told = [] if own else [_end(directory, live=live, left=bool(removed))]

@@ -67,7 +67,7 @@ class Connection(ConnectionBase):
 
     transport = "gpufleet.rehearsal.rehearsal"
     has_pipelining = True
-    # Every page and file of a run over this connection says that its hosts are simulated.
+    # Marks every page and file of a run over this connection as simulated.
     simulates_hosts = True
 
     def _connect(self) -> Connection:
@@ -81,7 +81,7 @@ class Connection(ConnectionBase):
                     f"Failed to connect to the host via rehearsal: connect to host {self._host} port 22: "
                     "No route to host"
                 )
-            # Everybody is root there already: no need to become.
+            # Commands already run as root, so there is no become.
             self._play_context.remote_user = "root"
             display.vvv(f"ESTABLISH REHEARSAL CONNECTION in {self._root}", host=self._host)
             self._connected = True
@@ -136,5 +136,5 @@ class Connection(ConnectionBase):
             raise AnsibleConnectionFailure(str(error)) from None
 
     def is_pipelining_enabled(self, wrap_async: bool = False) -> bool:
-        """Whether modules go through standard input; core's own answer looks at other options."""
+        """Whether modules go through standard input. Ansible's own implementation looks at other options."""
         return bool(self._option("pipelining")) and not wrap_async

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where this collection and its data lie, in a checkout or installed, and how its modules run as programs."""
+"""Location of this collection and its data, in a checkout or installed, and the command that runs a module of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime import launch
 
 COLLECTION_ROOT = Path(__file__).resolve().parents[2]
-# What the simulated hardware is like: accelerators, its tools, its speed, worlds.
+# Data of the simulated hardware: accelerators, tools, speed, reference sites.
 DATA = COLLECTION_ROOT / "recipes"
-# What the toolchain builds, and how KWOK behaves.
+# Sources of the toolchain, and the behaviour of KWOK.
 FILES = COLLECTION_ROOT / "roles" / "rehearsal" / "files"
 
 

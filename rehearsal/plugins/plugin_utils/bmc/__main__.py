@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The BMCs of all simulated hosts in one process, a port of loopback each."""
+"""Runs the BMCs of all simulated hosts in one process, each on its own loopback port."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What simulated BMCs and rack PDUs answer: the resources of a Redfish service by their path, in the words of the
-schemas.
-"""
+"""Resources of simulated BMCs and rack PDUs: a Redfish service by path, in the format of the schemas."""
 
 from __future__ import annotations
 
@@ -13,25 +11,25 @@ from typing import Any
 
 from ..model.bmc import Bmc, BmcFan, RackUnit, Supply
 
-# What a simulated BMC answers: the resources of a Redfish service by their path, in the words of the schemas.
+# Resources of a simulated BMC: a Redfish service by path, in the format of the schemas.
 #
-# Written after public mock-ups: public-rackmount1 of DMTF/Redfish-Mockup-Server (PowerSubsystem, ThermalSubsystem;
-# also that a bay without a supply states nothing but its absence), Dell's Power and Thermal in influxdata/telegraf
-# (plugins/inputs/redfish/testdata), Supermicro's GB300 tray in spyroot/redfish_ctl (tests/supermicro_fixtures: an
-# empty collection of supplies, fans and board inlets among the sensors, no intake of the chassis), the firmware ids
-# of a DGX in NVIDIA/bare-metal-manager-core.
+# Written after public mock-ups: public-rackmount1 of DMTF/Redfish-Mockup-Server (PowerSubsystem, ThermalSubsystem; also
+# that a bay without a supply reports only its absence), Dell's Power and Thermal in influxdata/telegraf
+# (plugins/inputs/redfish/testdata), Supermicro's GB300 tray in spyroot/redfish_ctl (tests/supermicro_fixtures: an empty
+# collection of supplies, fans and board inlets among the sensors, no intake of the chassis), the firmware ids of a DGX
+# in NVIDIA/bare-metal-manager-core.
 
 Json = dict[str, Any]
 Tree = dict[str, Json]
 ROOT, SESSIONS = "/redfish/v1", "/redfish/v1/SessionService/Sessions"
 _CHASSIS, _SYSTEM, _MANAGER = f"{ROOT}/Chassis/Chassis_0", f"{ROOT}/Systems/System_0", f"{ROOT}/Managers/BMC"
 _THERMAL = f"{_CHASSIS}/ThermalSubsystem"
-# A page of a log: OpenBMC answers at most so many entries at once.
+# Page size of a log: OpenBMC returns at most so many entries at once.
 _PAGE = 50
 
 
 def tree_of(bmc: Bmc, serial: str, now: datetime | None = None) -> Tree:
-    """Return every resource of the service by its path, without a slash at its end."""
+    """Return every resource of the service by path, without a slash at its end."""
     at = now or datetime.now(UTC)
     tree: Tree = {
         ROOT: service_root({"Chassis", "Systems", "Managers", "UpdateService"}),
@@ -167,7 +165,10 @@ def _classic(bmc: Bmc) -> tuple[Json, Tree]:
 
 
 def _domains(bmc: Bmc) -> tuple[Json, Tree]:
-    """Return the power and air of a host of HPE: PowerSubsystem with groups of empty objects, and Power that names."""
+    """Return power and air of an HPE host.
+
+    Its PowerSubsystem has groups of empty objects, and Power has the names.
+    """
     newer, tree = _subsystem(bmc)
     older, more = _classic(bmc)
     tree |= more
@@ -179,7 +180,7 @@ def _domains(bmc: Bmc) -> tuple[Json, Tree]:
         name: [_link(entry["@odata.id"]) for entry in supplies if entry["Oem"]["Hpe"]["Domain"] == name]
         for name in names
     }
-    # iLO states 2 needed of 2 for supplies that may fail one by one.
+    # iLO reports 2 needed of 2 for supplies that may fail one by one.
     group = {**tree[power]["Redundancy"][0], "Mode": "Failover"}
     tree[power]["Redundancy"] = [
         {**group, "Name": f"{name} PowerSupply Redundancy", "RedundancySet": found, "MinNumNeeded": len(found)}
@@ -336,8 +337,8 @@ def _status(state: str, health: str) -> Mapping[str, str]:
     return {"State": state, "Health": health}
 
 
-# What a simulated rack PDU answers, after DMTF DSP2056 (Redfish for power distribution equipment): PowerEquipment
-# with one RackPDU, its mains of three phases, outlets of which some are not used, and metrics.
+# Resources of a simulated rack PDU, after DMTF DSP2056 (Redfish for power distribution equipment): PowerEquipment with
+# one RackPDU, three-phase mains, partly unused outlets, and metrics.
 
 _EQUIPMENT = f"{ROOT}/PowerEquipment"
 _UNIT = f"{_EQUIPMENT}/RackPDUs/1"
@@ -351,7 +352,7 @@ def pdu_name(rack: str, number: int) -> str:
 
 
 def pdu_tree(unit: RackUnit) -> Tree:
-    """Return every resource of the service by its path."""
+    """Return every resource of the service by path."""
     status = {"State": "Enabled", "Health": unit.health}
     mains, outlets = f"{_UNIT}/Mains/AC1", [f"{_UNIT}/Outlets/A{number}" for number in range(1, _OUTLETS + 1)]
     phases = {f"Line{number}ToNeutral": {"Reading": unit.volts} for number in (1, 2, 3)}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The BMCs of a rehearsal as files and one process: certificates, a password, a port of loopback for each host."""
+"""BMCs of a rehearsal as files and one process: certificates, a password, a loopback port for each host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from ..places import python_argv
 from ..processes.spec import Probe, ProcessSpec
 from .payloads import FEEDS, pdu_name
 
-# Certificates of the simulated BMCs: an authority of the rehearsal's own, a good one, an expired one, a stranger's.
+# Certificates of the simulated BMCs, from an authority of the rehearsal: a good one, an expired one, and one of an
+# unknown authority.
 
 AUTHORITY = "bmc-ca.pem"
 KINDS = ("good", "expired", "stranger")
@@ -31,7 +32,7 @@ _HOUR, _MONTH = timedelta(hours=1), timedelta(days=30)
 
 
 def write_certificates(directory: Path) -> dict[str, Path]:
-    """Write the authority's certificate and, by kind, certificate and key of a server in one file; return those.
+    """Write the authority's certificate and, by kind, a server's certificate and key in one file. Return those files.
 
     Raises:
         OSError: the directory cannot be written.
@@ -109,7 +110,7 @@ def _write(path: Path, content: bytes) -> None:
         handle.write(content)
 
 
-# The BMCs of a rehearsal as files and one process: certificates, a password, a port of loopback for each host.
+# The BMCs of a rehearsal as files and one process.
 
 _PLAN, _PASSWORD = "bmcs.json", "password"
 _WAVE = 0
@@ -118,8 +119,13 @@ _CAPACITY_KW = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SimulatedBmcs:
-    """Planned BMCs: their process, if there are any, the URL of each by its host, PDUs as a site states them, and the
-    ports of all."""
+    """Planned BMCs.
+
+    - `processes`: their process, if there are any.
+    - `urls`: URL of each by host.
+    - `pdus`: PDUs in the form of a site's settings.
+    - `ports`: ports of all of them.
+    """
 
     processes: tuple[ProcessSpec, ...] = ()
     urls: dict[str, str] = field(default_factory=dict)
@@ -134,7 +140,7 @@ def bmc_directory(rehearsal: Path) -> Path:
 def write_access(directory: Path) -> dict[str, Any]:
     """Write certificates and a password, and return settings of check bmc-reached for them.
 
-    The simulated BMCs take any account, so that one which the site states for single hosts is taken, too.
+    The simulated BMCs accept any account, so that one that the site has for single hosts is accepted, too.
 
     Raises:
         OSError: the directory cannot be written.
@@ -155,14 +161,14 @@ def plan_bmcs(
     hardware: tuple[Path, ...] = (),
     racks: Sequence[str] = (),
 ) -> SimulatedBmcs:
-    """Write what the process reads, and return it with the URLs.
+    """Write the input of the process, and return the process with the URLs.
 
     Args:
-        directory: where write_access has written.
-        names: the hosts that have one.
-        model_file: what the BMCs follow.
+        directory: the directory of write_access.
+        names: hosts with a BMC.
+        model_file: the cluster model that the BMCs follow.
         hardware: directories of more SKU facts.
-        racks: those whose PDUs are simulated, two for each.
+        racks: racks whose PDUs are simulated, two for each.
 
     Raises:
         OSError: the directory cannot be written, or there are no free ports.
@@ -170,8 +176,8 @@ def plan_bmcs(
     if not names:
         return SimulatedBmcs()
     units = {pdu_name(rack, number): (rack, feed) for rack in racks for number, feed in enumerate(FEEDS)}
-    # The addresses of a site stay: a rehearsal that is started again in its directory has those of the last one, as far
-    # as they are free. Gates that passed before depend on them.
+    # Real addresses do not change. So a rehearsal that is restarted in its directory gets the ports of the last one, if
+    # they are free: gates that passed before depend on them.
     ports = free_ports((*names, *units), Random(str(directory)))
     certificates = {kind: str(directory / f"bmc-{kind}.pem") for kind in KINDS}
     plan = {"ports": ports, "certificates": certificates, "asked": [*names, *racks]}
@@ -188,6 +194,6 @@ def plan_bmcs(
 
 
 def asked_of(directory: Path) -> frozenset[str]:
-    """Return the hosts whose BMC the rehearsal simulates, and the racks whose PDUs it does."""
+    """Return the hosts with a simulated BMC, and the racks with simulated PDUs."""
     path = directory / _PLAN
     return frozenset(json.loads(path.read_text(encoding="utf-8"))["asked"] if path.is_file() else ())

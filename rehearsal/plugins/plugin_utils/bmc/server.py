@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Serves the BMCs of all simulated hosts over TLS on loopback, a port each, from one process; follows the model file.
+"""Serves the BMCs of all simulated hosts over TLS on loopback, one port each, from one process.
 
-Sessions are those of DMTF DSP0266: the root is for everybody, a POST with name and password makes one of a few
-sessions, everything else wants its token, and who leaves sessions behind finds none left.
+It follows the model file.
+
+Sessions are those of DMTF DSP0266: the root needs no login, a POST with name and password creates one of a few
+sessions, everything else needs its token. A client that does not end its sessions finds none left.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _HANDSHAKE_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """The account that every BMC takes; without a name it takes any."""
+    """The account that every BMC accepts. Without a name it accepts any."""
 
     user: str = ""
     password: str = ""
@@ -50,38 +52,38 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
-    """Files with certificate and key in one, by what is wrong with them: `good`, `expired`, `stranger`."""
+    """Files with certificate and key, by kind: `good`, `expired`, `stranger`."""
 
     files: Mapping[str, Path]
 
     def context(self, kind: str) -> ssl.SSLContext:
-        """Return the server's side of TLS with that certificate."""
+        """Return a TLS server context with that certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.files[kind])
         return context
 
 
 class Controller:
-    """One BMC or PDU: its resources, and its sessions."""
+    """One BMC or PDU with its resources and sessions."""
 
     def __init__(self, bmc: Bmc | RackUnit, serial: str, login: Login) -> None:
-        """Take its state."""
+        """Set its state."""
         self._login, self._lock = login, threading.Lock()
         self._sessions: dict[str, str] = {}
         self._bmc, self._serial, self._tree = bmc, serial, _tree(bmc, serial)
 
     @property
     def bmc(self) -> Bmc | RackUnit:
-        """Its state."""
+        """Current state."""
         return self._bmc
 
     @property
     def open_sessions(self) -> int:
-        """How many sessions nobody has ended."""
+        """Number of sessions that were not ended."""
         return len(self._sessions)
 
     def become(self, bmc: Bmc | RackUnit) -> None:
-        """Take another state, sessions stay."""
+        """Change the state. Sessions stay."""
         if bmc != self._bmc:
             self._bmc, self._tree = bmc, _tree(bmc, self._serial)
 
@@ -130,10 +132,10 @@ def _tree(state: Bmc | RackUnit, serial: str) -> Tree:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request to the BMC of the port that it came to."""
+    """One request to the BMC on that port."""
 
     protocol_version = "HTTP/1.1"
-    # Head and body leave together: apart, each answer waits 40 ms for the client's acknowledgement.
+    # Head and body are sent together: separately, each response waits 40 ms for the client's acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
     server: Port
@@ -143,11 +145,11 @@ class Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_POST(self) -> None:
-        """Make a session."""
+        """Create a session."""
         self._answer()
 
     def do_DELETE(self) -> None:
-        """End one."""
+        """End a session."""
         self._answer()
 
     def _answer(self) -> None:
@@ -164,23 +166,26 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class Port(ThreadingHTTPServer):
-    """The port of one BMC. TLS begins in the thread of the connection: a client that says nothing holds nobody."""
+    """The port of one BMC.
+
+    TLS starts in the thread of the connection, so that a client that sends nothing blocks no other.
+    """
 
     daemon_threads = True
     request_queue_size = 16
 
     def __init__(self, port: int, controller: Controller, certificates: Certificates) -> None:
-        """Listen on a port of 127.0.0.1; 0 takes any."""
+        """Listen on a port of 127.0.0.1; 0 takes a free one."""
         self.controller = controller
         self._certificates = certificates
         super().__init__(("127.0.0.1", port), Handler)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Speak TLS, then answer; what nobody is to answer is closed."""
+        """Start TLS, then respond. In state `nobody` the connection is closed without a response."""
         if self.controller.bmc.answers == "nobody":
             return
         request.settimeout(_HANDSHAKE_S)
@@ -189,12 +194,12 @@ class Port(ThreadingHTTPServer):
             with context.wrap_socket(request, server_side=True) as wrapped:
                 super().finish_request(wrapped, client_address)
         except OSError:
-            # The client did not like the certificate, or went away.
+            # The client rejected the certificate, or disconnected.
             return
 
 
 def serve(ports: Sequence[Port], ended: threading.Event, look: Any = None, pause_s: float = 0.2) -> None:
-    """Answer on all ports until `ended`; `look` is called between answers."""
+    """Serve all ports until `ended`. `look` is called between requests."""
     with selectors.DefaultSelector() as selector:
         for port in ports:
             selector.register(port, selectors.EVENT_READ, port)
@@ -206,7 +211,7 @@ def serve(ports: Sequence[Port], ended: threading.Event, look: Any = None, pause
 
 
 class _Followed:
-    """The BMCs of the model file, which take their state again when it changes."""
+    """BMCs of the model file. They change their state when the file changes."""
 
     def __init__(self, model: Path, hardware: Sequence[Path], login: Login) -> None:
         self._path, self._skus, self._login = model, load_hardware([RECIPES / "hardware", *hardware]), login
@@ -251,7 +256,7 @@ def main(argv: Sequence[str]) -> int:
         print(error, file=sys.stderr, flush=True)
         return error.exit_code
     certificates = Certificates(files={kind: Path(path) for kind, path in plan["certificates"].items()})
-    # A socket for each host, and one for each connection.
+    # One socket for each host, and one for each connection.
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     ports = [Port(port, followed.controllers[name], certificates) for name, port in plan["ports"].items()]
     serve(ports, threading.Event(), followed.look)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The files of one stand-in chart, by the facts of standins.yaml."""
+"""The files of one stand-in chart, from the facts in standins.yaml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
-# What a stand-in chart consists of: the facts of standins.yaml as values.
+# Contents of a stand-in chart: the facts of standins.yaml as values.
 
 _FACTS = Path(__file__).with_name("standins.yaml")
 
@@ -35,11 +35,12 @@ class Crd:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One Deployment, DaemonSet or StatefulSet; `name`, `when` and `crashes_when` are Helm text.
+    """One Deployment, DaemonSet or StatefulSet. `name`, `when` and `crashes_when` are Helm text.
 
-    `reads` says where in the values what of its pods stands (nodeSelector, tolerations, affinity, priorityClassName,
-    runtimeClassName), and how many there are (replicas). `selects` are labels of nodes that its pods want, `priority`
-    is the priority class that its template fixes.
+    - `reads`: paths in the values of pod fields (nodeSelector, tolerations, affinity, priorityClassName,
+      runtimeClassName), and of the number of pods (replicas).
+    - `selects`: node labels that its pods require.
+    - `priority`: priority class in its template.
     """
 
     kind: str
@@ -55,7 +56,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a chart does not render with: a Helm condition, and what it says."""
+    """A condition under which the chart fails to render: a Helm condition, and the error message."""
 
     when: str
     says: str
@@ -63,7 +64,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """What one chart creates, as standins.yaml has it."""
+    """Objects of one chart, from standins.yaml."""
 
     crds: tuple[Crd, ...] = ()
     crds_in: str = "crds"
@@ -112,7 +113,7 @@ _POD_FIELDS = ("nodeSelector", "tolerations", "affinity", "priorityClassName")
 
 
 def _reads(given: str | Mapping[str, str]) -> Mapping[str, str]:
-    """Return where each field stands; a text is the one mapping that has all four, `.` for the values themselves."""
+    """Return the path of each field. A text is the one mapping that has all fields, `.` for the values themselves."""
     if not isinstance(given, str):
         return given
     prefix = "" if given == "." else f"{given}."
@@ -140,8 +141,10 @@ def load_stand_ins() -> Mapping[str, StandIn]:
 
 
 def stand_in_for(chart: str, stated: Sequence[Mapping[str, str]] = ()) -> StandIn:
-    """Return the stand-in of a chart; one that we know nothing about gets the workloads (kind, name) that its registry
-    entry states, else one Deployment named after its release."""
+    """Return the stand-in of a chart.
+
+    An unknown chart gets the workloads (kind, name) of its registry entry, else one Deployment named after its release.
+    """
     known = load_stand_ins().get(chart)
     if known:
         return known
@@ -153,7 +156,7 @@ def stand_in_for(chart: str, stated: Sequence[Mapping[str, str]] = ()) -> StandI
 # The files of one stand-in chart.
 
 FAULT_ANNOTATION = "rehearsal.gpufleet.invalid/fault"
-# The chart in some charts that has nothing but their definitions.
+# Name of a subchart that has only definitions.
 _PART, _PART_VERSION = "crds", "0.0.0"
 _CARRIES_FAULT = ".Chart.Annotations"
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -167,7 +170,7 @@ def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> 
         version: chart version.
         stand_in: what it creates.
         fault: reason for which the containers of its first workload keep failing, such as `CrashLoopBackOff`. A
-            workload that a template writes takes it from the chart's annotations.
+            workload in a template takes it from the chart's annotations.
 
     Raises:
         InputError: it has no workload that could keep failing.
@@ -207,7 +210,7 @@ def crd_document(crd: Crd) -> dict[str, Any]:
     names = {"kind": crd.kind, "listKind": f"{crd.kind}List", "plural": crd.plural, "singular": crd.kind.lower()}
     metadata: dict[str, Any] = {"name": f"{crd.plural}.{crd.group}"}
     if crd.group.endswith((".k8s.io", ".x-k8s.io")):
-        # The API server guards these groups: a CRD in them has to say by whom it was approved.
+        # The API server protects these groups: a CRD in them needs an approval annotation.
         metadata["annotations"] = {"api-approved.kubernetes.io": "unapproved, rehearsal"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -218,7 +221,7 @@ def crd_document(crd: Crd) -> dict[str, Any]:
 
 
 def _definitions(version: str, stand_in: StandIn) -> dict[str, str]:
-    """Return the files of the definitions: in the chart's crds/, or in a chart that is called crds."""
+    """Return the files of the definitions: in the chart's crds/, or in a subchart named crds."""
     where = stand_in.crds_in
     if where == "crds":
         return {f"crds/{crd.plural}.{crd.group}.yaml": _json(crd_document(crd)) for crd in stand_in.crds}
@@ -232,7 +235,7 @@ def _definitions(version: str, stand_in: StandIn) -> dict[str, str]:
         text = _json(crd_document(crd))
         if where.endswith("/templates"):
             body = _template(stand_in.schemas[crd.plural]) if crd.plural in stand_in.schemas else text
-            # Without anything around it, a template that is switched off is no document.
+            # Nothing may surround the condition: a template that is switched off has to render to no document.
             text = f"{{{{- if .Values.{crd.plural}.enabled -}}}}\n---\n{body}{{{{- end -}}}}\n"
         files[f"{where}/crd-{crd.plural}.yaml"] = text
     return files
@@ -257,7 +260,7 @@ def _chart(name: str, version: str, stand_in: StandIn, fault: str) -> Mapping[st
 
 
 def _rights() -> str:
-    """Return the service account and the cluster role that every operator brings."""
+    """Return the service account and the cluster role that every operator has."""
     name = '{{ include "standin.fullname" . }}'
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -289,7 +292,7 @@ def _workload(chart: str, workload: Workload, fault: str) -> str:
         spec["serviceName"] = workload.name
     if workload.kind != "DaemonSet":
         spec["replicas"] = f"@read:1:{workload.reads['replicas']}" if "replicas" in workload.reads else 1
-    # KWOK plays a fault, see roles/rehearsal/files/kwok/stages.yaml.tpl.
+    # KWOK simulates a fault, see roles/rehearsal/files/kwok/stages.yaml.tpl.
     if fault:
         pod["metadata"]["annotations"] = {FAULT_ANNOTATION: fault}
     elif workload.crashes_when:
@@ -316,7 +319,7 @@ def _pod_spec(workload: Workload) -> dict[str, Any]:
     return spec
 
 
-# What a field is where the values do not say, as Helm text.
+# Default of a field as Helm text, where the values do not have it.
 _NOTHING = {
     "nodeSelector": "dict",
     "tolerations": "list",
@@ -329,13 +332,13 @@ _READ = re.compile(r'"@read:([^:]*):([^"]*)"')
 
 
 def _crashes(match: re.Match[str]) -> str:
-    """Return the Helm text for the annotations of a pod that keeps failing under a condition."""
+    """Return the Helm text for annotations of a pod that keeps failing under a condition."""
     found = json.dumps({FAULT_ANNOTATION: "CrashLoopBackOff"})
     return f"{{{{ if {match[1]} }}}}{found}{{{{ else }}}}{{}}{{{{ end }}}}"
 
 
 def _read(match: re.Match[str]) -> str:
-    """Return the Helm text for a value at a dotted path, as JSON; an empty text is nothing at all."""
+    """Return the Helm text for the value at a dotted path, as JSON. Without a default it renders to nothing."""
     nothing = {"dict": "(dict)", "list": "(list)", "nil": '""'}.get(match[1], match[1])
     steps = " ".join(json.dumps(step) for step in match[2].split("."))
     found = f"dig {steps} {nothing} .Values.AsMap"
@@ -343,9 +346,9 @@ def _read(match: re.Match[str]) -> str:
 
 
 def _helm_json(document: Mapping[str, Any], more_labels: Mapping[str, str] | None = None) -> str:
-    """Return a document as JSON (which is YAML) with the Helm text in it unescaped and the common labels filled in."""
+    """Return a document as JSON (which is YAML) with raw Helm text and the common labels."""
     text = json.dumps(document, indent=2)
-    # json escapes the quotes of Helm expressions; inside a JSON string Helm needs them raw, its output has none.
+    # json escapes the quotes of Helm expressions. Helm needs them raw, and its output has none.
     text = text.replace('\\"', '"')
     text = _CRASHES.sub(_crashes, _READ.sub(_read, text))
     labels = "".join(f", {json.dumps(key)}: {json.dumps(value)}" for key, value in (more_labels or {}).items())

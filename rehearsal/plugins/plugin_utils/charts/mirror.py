@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A directory of packaged stand-in charts, laid out like the chart mirror of an air-gapped site."""
+"""A directory of packaged stand-in charts, in the layout of an air-gapped site's chart mirror."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 
 from .chart import FAULT_ANNOTATION, StandIn, Workload, chart_files, crd_document, stand_in_for
 
-# What Kustomize would build of a component, as the mirror of a site holds it: definitions and workloads.
+# Output of Kustomize for a component, as a site's mirror has it: definitions and workloads.
 
 
 def built_text(name: str, tag: str, stand_in: StandIn, fault: str = "") -> str:
@@ -63,7 +63,7 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 @dataclass(frozen=True, slots=True)
 class ChartRef:
-    """Which chart a component is installed from."""
+    """The chart of a component."""
 
     component: str
     chart: str
@@ -105,17 +105,16 @@ def build_mirror(
     components: Iterable[Mapping[str, Any]],
     states: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Write `<chart>-<version>.tgz` for every chart and `<component>-<tag>.yaml` for what Kustomize builds.
+    """Write `<chart>-<version>.tgz` for every chart and `<component>-<tag>.yaml` for every Kustomize component.
 
-    The same input gives the same bytes.
+    Equal input gives equal bytes.
 
     Args:
-        directory: where the packages go; made when it is not there.
-        components: component references of a recipe (name, chart, version, type), with `workloads` (kind, name) as
-            their registry entries state.
-        states: component or chart name to what is wrong with it, as the model's stack has it: `never-ready` (the first
-            workload keeps failing), `image-missing` (its image cannot be pulled) or `install-fails` (the mirror lacks
-            the package).
+        directory: where the packages go; created if it does not exist.
+        components: component references of a recipe (name, chart, version, type), with the `workloads` (kind, name) of
+            their registry entries.
+        states: component or chart name to its fault, as in the model's stack: `never-ready` (the first workload keeps
+            failing), `image-missing` (its image cannot be pulled) or `install-fails` (the mirror lacks the package).
 
     Returns:
         The packages, in the order of the components.
@@ -143,7 +142,7 @@ def build_mirror(
 
 
 def _build(directory: Path, name: str, tag: str, broken: Mapping[str, str]) -> list[Path]:
-    """Write what Kustomize builds of a component, unless the mirror is to lack it."""
+    """Write the Kustomize output of a component, unless the fault removes it from the mirror."""
     state = broken.get(name, "")
     if state == "install-fails":
         return []
@@ -153,7 +152,7 @@ def _build(directory: Path, name: str, tag: str, broken: Mapping[str, str]) -> l
 
 
 def package(name: str, files: Mapping[str, str]) -> bytes:
-    """Return a chart package: a gzipped tar without times, owners or an order of its own."""
+    """Return a chart package: a gzipped tar with fixed times, owners and order."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path in sorted(files):

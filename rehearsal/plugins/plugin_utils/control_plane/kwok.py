@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How KWOK is configured, every option written out, and the Kubernetes nodes that it plays."""
+"""Configuration of KWOK with every option, and the Kubernetes nodes that it simulates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_y
 
 from .pki import Pki
 
-# How KWOK is configured: every option written out, because a bare configuration file gets no defaults.
+# Configuration of KWOK. Every option is written, because a bare configuration file gets no defaults.
 
 GROUP = "kwok.x-k8s.io"
-# Kind, plural, whether it lies in a namespace. Stages come from the configuration file and are not among them.
+# Kind, plural, whether it is namespaced. Stages are not among them, since they come from the configuration file.
 _KINDS: tuple[tuple[str, str, bool], ...] = (
     ("Logs", "logs", True),
     ("ClusterLogs", "clusterlogs", False),
@@ -32,7 +32,7 @@ _KINDS: tuple[tuple[str, str, bool], ...] = (
 _TEST = '.metadata.labels["gpufleet.io/purpose"]'
 _OF_TEST = {"key": _TEST, "operator": "In", "values": ["test"]}
 _PULLING = ".status.containerStatuses.[].state.waiting.reason"
-# What a kubelet says while it pulls: the pod is Pending, its containers wait with this reason.
+# Status from a kubelet during an image pull: the pod is Pending, its containers wait with this reason.
 _PULL_TEMPLATE = """\
 containerStatuses:
 {{ range .spec.containers }}
@@ -48,12 +48,12 @@ containerStatuses:
 {{ end }}
 phase: Pending
 """
-# Seconds. Leases are renewed every quarter of it; a thousand nodes at the kubelet's 40 s would keep one core busy.
+# Seconds. Leases are renewed every quarter of it. With the kubelet's 40 s a thousand nodes would keep one core busy.
 LEASE_S = 240
 
 
 def resource_definitions() -> list[dict[str, Any]]:
-    """Return the definitions of KWOK's own resources; their content is checked by KWOK."""
+    """Return the definitions of KWOK's own resources. KWOK checks their content itself."""
     return [_definition(kind, plural, namespaced) for kind, plural, namespaced in _KINDS]
 
 
@@ -76,7 +76,7 @@ def _definition(kind: str, plural: str, namespaced: bool) -> dict[str, Any]:
 def write_configuration(path: Path, stages: Path, pki: Pki, port: int, pull_s: float = 0.0) -> None:
     """Write KWOK's configuration file: its options, then the stages of nodes and pods.
 
-    With `pull_s` pods of tests wait so long in ContainerCreating before they run, as for an image that is not on their
+    With `pull_s` test pods stay that long in ContainerCreating before they run, as with an image that is not on their
     node yet.
     """
     document = {
@@ -90,7 +90,7 @@ def write_configuration(path: Path, stages: Path, pki: Pki, port: int, pull_s: f
 
 
 def with_slow_pulls(stages: str, pull_s: float) -> str:
-    """Return the stages with which pods of tests (label gpufleet.io/purpose) pull their image for so many seconds."""
+    """Return the stages in which test pods (label gpufleet.io/purpose) pull their image for `pull_s` seconds."""
     found = [document for document in documents(stages) if document]
     run = next(document for document in found if document["metadata"]["name"] == "pod-run")
     others = [document for document in found if document is not run]
@@ -135,7 +135,7 @@ def _options(pki: Pki, port: int) -> dict[str, Any]:
     }
 
 
-# The Kubernetes nodes of a rehearsal, as KWOK plays them.
+# Kubernetes nodes of a rehearsal, simulated by KWOK.
 
 MANAGED_BY = "gpufleet-rehearsal"
 _KUBELET = "v1.36.3"
@@ -148,7 +148,7 @@ class NodeSpec:
 
     Args:
         labels: added to the ones that every kubelet sets.
-        capacity: cpu, memory, pods, ...; no `nvidia.com/gpu`: that is for the simulated operator to add.
+        capacity: cpu, memory, pods, ...; no `nvidia.com/gpu`, which the simulated operator adds.
         info: fields of `status.nodeInfo` (kernelVersion, osImage, containerRuntimeVersion, ...).
     """
 
@@ -195,7 +195,7 @@ def node_object(spec: NodeSpec) -> dict[str, Any]:
 
 
 def is_ready(node: dict[str, Any]) -> bool:
-    """Whether a node's condition Ready is True and pods may come: the taint of its first moments is gone."""
+    """Whether a node's condition Ready is True and it accepts pods: the taint of a new node is gone."""
     if any(taint.get("key") == _NOT_READY for taint in node.get("spec", {}).get("taints") or []):
         return False
     conditions = node.get("status", {}).get("conditions") or []

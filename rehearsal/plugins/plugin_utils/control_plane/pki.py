@@ -29,12 +29,12 @@ CLIENTS: dict[str, tuple[str, str]] = {
     "kwok": ("kwok", "system:masters"),
     "apiserver": ("kube-apiserver", "system:masters"),
 }
-"""Who may speak to the cluster: file name, user and group. `apiserver` is its certificate towards etcd and kubelets."""
+"""Clients of the cluster: file name, user and group. `apiserver` is its client certificate for etcd and kubelets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pki:
-    """The files of a rehearsal's keys and certificates."""
+    """Key and certificate files of a rehearsal."""
 
     directory: Path
 
@@ -58,7 +58,7 @@ class Pki:
 
 
 def make_pki(directory: Path) -> Pki:
-    """Make every key and certificate; files are readable by their owner only."""
+    """Create every key and certificate. Files are readable by their owner only."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     pki = Pki(directory)
     authority_key = _new_key(pki.key("ca"))
@@ -79,7 +79,7 @@ def _new_key(path: str) -> Any:
 
     key = ec.generate_private_key(ec.SECP256R1())
     plain = serialization.NoEncryption()
-    # The old form: the API server takes a public key from it, from PKCS 8 it does not.
+    # Traditional form: the API server reads a public key from it, but not from PKCS 8.
     _write(path, key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain))
     return key
 
@@ -100,7 +100,10 @@ def _server_names() -> tuple[Any, ...]:
 
 
 def _sign(subject: Any, key: Any, authority: Any, authority_key: Any, names: tuple[Any, ...]) -> Any:
-    """Return a certificate; without an authority it is one itself. With names it may serve, any may be a client."""
+    """Return a signed certificate. Without an authority it is self-signed.
+
+    With names it is also a server certificate.
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -155,7 +158,7 @@ CONTEXT = "rehearsal"
 
 
 def write_kubeconfig(path: Path, pki: Pki, client: str, port: int) -> None:
-    """Write the kubeconfig of a client of the API server on that port, with its keys inside."""
+    """Write the kubeconfig of a client of the API server on that port, with embedded keys."""
     cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": _encoded(pki.ca)}
     user = {
         "client-certificate-data": _encoded(pki.cert(client)),

@@ -24,19 +24,20 @@ from .ports import free_ports
 
 _PORTS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 _GATES = "GenericWorkload=true,GangScheduling=true"
-# Without it the server keeps an image of its lists for every write of the last minutes, and compares them with etcd
-# (kubernetes.io/docs/reference/command-line-tools-reference/feature-gates): what one server on one machine needs not.
+# Without these the server keeps an image of its lists for every write of the last minutes, and compares them with etcd
+# (kubernetes.io/docs/reference/command-line-tools-reference/feature-gates). A single server on one machine does not
+# need that.
 _CACHES = "ListFromCacheSnapshot=false,DetectCacheInconsistency=false,SizeBasedListCostEstimate=false"
 _SERVICES = "10.96.0.0/16"
-# A socket in the directory of the control plane, which its owner alone may enter. etcd takes no name without a port.
+# A socket in the directory of the control plane, which only its owner can enter. etcd requires a port in the name.
 _ETCD = "unix://etcd:1"
-# Go's collector runs a third as often: a tenth of the CPU of these programs, for some hundred MiB, and for twice the
-# memory of the API server; where nodes are so many that memory is what ends, it runs as often as ever. Whoever states
-# GOGC for all that is started here, as make test does, decides.
+# Go's garbage collector runs a third as often. That saves a tenth of the CPU of these programs, and costs some hundred
+# MiB and twice the memory of the API server. With many nodes memory is the limit, so the default applies. A GOGC in the
+# environment, as make test sets it, overrides this.
 _GOGC, _GOGC_OF_MANY, _MANY = "300", "100", 200
-# One thread at a time for what takes a tenth of a core: two wake each other up. Not KWOK 0.8.0, which then keeps old
-# lists of its resources (pkg/config/resources: a list may be older than the version by which it is kept), and not the
-# API server, which has work for all cores.
+# One thread at a time for programs that need a tenth of a core: two threads would keep waking each other. Not for KWOK
+# 0.8.0, which then keeps outdated lists of its resources (pkg/config/resources: a list may be older than the version by
+# which it is kept), and not for the API server, which can use all cores.
 _ONE_THREAD = ("etcd", "kube-controller-manager", "kube-scheduler")
 
 WAVE_READY = 4
@@ -45,8 +46,13 @@ WAVE_READY = 4
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """A planned control plane: processes, ports, administrator's kubeconfig, the directory to delete at the stop, and
-    the files with certificate and key of servers on loopback."""
+    """A planned control plane.
+
+    - `processes`, `ports`.
+    - `kubeconfig`: the administrator's.
+    - `directory`: deleted at the stop.
+    - `tls`: certificate and key files of servers on loopback.
+    """
 
     processes: tuple[ProcessSpec, ...]
     ports: dict[str, int]
@@ -84,15 +90,15 @@ def plan_control_plane(
     directory: Path, programs: Mapping[str, Path], nodes: tuple[NodeSpec, ...], stages: Path, pull_s: float = 0.0,
     *, audit: Path | None = None, taken: Collection[int] = (),
 ) -> ControlPlane:  # fmt: skip
-    """Choose ports, make keys and configuration files, and return what to run.
+    """Choose ports, create keys and configuration files, and return what to run.
 
     Args:
-        directory: made anew; holds keys, configuration and the database.
+        directory: created anew, for keys, configuration and the database.
         programs: path of every program by name (etcd, kube-apiserver, ...).
-        nodes: the nodes that are there, and ready, when the control plane is.
+        nodes: the nodes that exist and are ready once the control plane is up.
         stages: KWOK Stage documents.
-        pull_s: how long pods of tests wait for their image.
-        audit: where the API server writes who changed what; None: nowhere.
+        pull_s: how long test pods wait for their image.
+        audit: file for the API server's audit log; None: no audit log.
         taken: ports that were chosen for other servers.
     """
     shutil.rmtree(directory, ignore_errors=True)
@@ -117,8 +123,8 @@ def _tls(pki: Pki) -> tuple[str, str]:
 def _etcd(layout: _Layout) -> ProcessSpec:
     pki = layout.pki
     client, peer = (f"https://127.0.0.1:{layout.ports[name]}" for name in ("etcd", "etcd-peer"))
-    # Whoever can write to etcd can run commands through KWOK: keys on both ports, of which that of clients answers
-    # about its health alone. The API server goes through the socket, where nothing is encrypted.
+    # Write access to etcd allows running commands through KWOK. So both ports need keys, and the client port serves
+    # only health. The API server uses the socket, without encryption.
     return layout.process(
         "etcd", 0, "/health", f"--data-dir={layout.directory / 'etcd'}", "--name=rehearsal", "--unsafe-no-fsync",
         f"--listen-client-urls={_ETCD}", f"--listen-client-http-urls={client}", f"--advertise-client-urls={client}",
@@ -151,9 +157,11 @@ def _apiserver(layout: _Layout, audit: Path | None) -> ProcessSpec:
 
 
 def _audited(directory: Path, log: Path) -> tuple[str, ...]:
-    """Return the flags for a log of every request that may change something, of everybody but the cluster's own parts
-    (kubernetes.io/docs/tasks/debug/debug-cluster/audit)."""
-    # Who goes into a pod by a WebSocket gets it.
+    """Return the flags for an audit log of all requests that may change something.
+
+    Requests of the cluster's own components are left out (kubernetes.io/docs/tasks/debug/debug-cluster/audit).
+    """
+    # Over a WebSocket these are GET requests.
     enters = [{"group": "", "resources": ["pods/exec", "pods/attach", "pods/portforward"]}]
     rules = [
         {"level": "None", "userGroups": ["system:nodes", "system:serviceaccounts:kube-system"]},
@@ -173,9 +181,9 @@ def _controller_manager(layout: _Layout) -> ProcessSpec:
         "kube-controller-manager", 2, "/healthz", f"--kubeconfig={kubeconfig}", "--bind-address=127.0.0.1",
         f"--secure-port={layout.ports['kube-controller-manager']}", "--leader-elect=false",
         "--use-service-account-credentials=true", "--node-monitor-period=1s",
-        # Fifteen seconds otherwise: a test of autoscaling takes four rounds.
+        # The default is fifteen seconds, and a test of autoscaling takes four rounds.
         "--horizontal-pod-autoscaler-sync-period=1s",
-        # Where a service has a pod on every node, each pod that starts is a write of all of them otherwise. Nobody here
+        # Where a service has a pod on every node, each starting pod would otherwise write all of them. Nothing here
         # reads the older Endpoints (kubernetes.io/docs/concepts/services-networking/service, deprecated in v1.33).
         "--controllers=*,-endpoints-controller,-endpointslice-mirroring-controller",
         "--endpointslice-updates-batch-period=1s",

@@ -9,10 +9,10 @@ import random
 import socket
 from collections.abc import Collection
 
-# Below the range from which the kernel takes ports for outgoing connections: such a port is not taken by accident
-# between choosing and binding it.
+# Below the ephemeral port range of the kernel, so that no outgoing connection takes a port between its choice and its
+# use.
 _LOW, _HIGH = 20000, 32000
-# For what is bound only minutes after its port was chosen: until then it looks free to everybody who chooses.
+# For ports that are bound only minutes after their choice. Until then they look free to everyone else.
 _LATE_LOW = 18000
 _TRIES = 20000
 
@@ -23,9 +23,9 @@ def free_ports(
     """Return a free, distinct port of 127.0.0.1 for each name.
 
     Args:
-        names: what they are for.
-        chooser: draws them; None: they are new each time.
-        taken: ports that were chosen for others, who may not listen yet.
+        names: the users of the ports.
+        chooser: random source; None: new ports each time.
+        taken: ports of other servers that may not listen yet.
 
     Raises:
         OSError: there are not enough free ports.
@@ -34,7 +34,7 @@ def free_ports(
 
 
 def late_port(name: str) -> dict[str, int]:
-    """Return a free port for a server that starts much later, from a range that nobody else chooses from.
+    """Return a free port for a server that starts much later, from a range used only here.
 
     Raises:
         OSError: there is no free port.
@@ -57,7 +57,7 @@ def _chosen(
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on a port of 127.0.0.1 or of all addresses."""
+    """Return whether a port of 127.0.0.1 or of all addresses has no listener."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

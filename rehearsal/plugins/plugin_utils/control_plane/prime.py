@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The first objects of a rehearsal: KWOK's resource definitions, then the nodes. Run by the supervisor.
+"""Creates the first objects of a rehearsal: KWOK's resource definitions, then the nodes. Run by the supervisor.
 
-Speaks HTTP with the standard library: it runs at every start, and importing the official client would take longer
-than its work.
+It uses HTTP from the standard library: it runs at every start, and importing the official client would take longer than
+its work.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _LIMIT_S = 110.0
 
 @dataclass(slots=True)
 class LocalApi:
-    """The rehearsal's API server, spoken to as its administrator over one connection per thread."""
+    """The rehearsal's API server, with administrator rights and one connection per thread."""
 
     port: int
     context: ssl.SSLContext
     local: threading.local
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
-        """Return status and decoded body of a request, whose body is of this content type."""
+        """Return status and decoded body of a request. `kind` is the content type of its body."""
         connection: http.client.HTTPSConnection | None = getattr(self.local, "connection", None)
         if connection is None:
             connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.context)
@@ -53,7 +53,7 @@ class LocalApi:
         return answer.status, json.loads(answer.read())
 
     def create(self, path: str, body: dict[str, Any]) -> None:
-        """Create an object; one that is there already is fine.
+        """Create an object. An existing one is no error.
 
         Raises:
             UnavailableError: the API server refuses it.
@@ -72,7 +72,7 @@ def open_api(directory: Path, port: int) -> LocalApi:
 
 
 def mark_cluster(api: LocalApi) -> None:
-    """Say on the namespace whose UID is that of the cluster that it is a rehearsal's; it is made if it is not there.
+    """Annotate the namespace whose UID identifies the cluster as a rehearsal's. It is created if it does not exist.
 
     Raises:
         UnavailableError: the API server refuses it.
@@ -106,7 +106,7 @@ def _established(definition: dict[str, Any]) -> bool:
 
 
 def prime_nodes(api: LocalApi, nodes: list[NodeSpec]) -> None:
-    """Create the nodes and wait until KWOK has made every one Ready."""
+    """Create the nodes and wait until KWOK has made all of them Ready."""
     map_bounded(lambda node: api.create("/api/v1/nodes", node_object(node)), nodes, _WORKERS)
     deadline = Deadline.after(_LIMIT_S)
     while True:

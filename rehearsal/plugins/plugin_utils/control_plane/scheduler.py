@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The scheduler's configuration: one real scheduler decides for every scheduler name that a workload may carry."""
+"""Configuration of the scheduler: one real scheduler serves every scheduler name that a workload may have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
 
 SCHEDULER_NAMES = ("default-scheduler", "volcano", "kai-scheduler")
-"""Volcano and KAI cannot be built here: their stand-ins turn their groups into PodGroups of the scheduler's own API."""
+"""Volcano and KAI cannot be built here. Their stand-ins turn their groups into PodGroups of the scheduler's own API."""
 
 
 def write_configuration(path: Path, kubeconfig: Path) -> None:

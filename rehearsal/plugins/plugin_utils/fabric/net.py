@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The fabric of a cluster model for ibsim: its net file, what is told to its console, and the cabling plan of its
-site.
-"""
+"""The fabric of a cluster model for ibsim: its net file, its console commands, and the cabling plan of its site."""
 
 from __future__ import annotations
 
@@ -21,11 +19,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files imp
 from ..model.values import Cable, ClusterModel, Hca, Node
 from ..model.wiring import Port, Wiring, wire
 
-# The fabric of a cluster model for ibsim: its net file, and what is told to its console.
+# The fabric of a cluster model for ibsim: its net file and its console commands.
 
 MANAGERS = ("sm01", "sm02")
-"""Hosts of the subnet managers, each with a cable to every spine: neither a GPU host nor one dead switch takes them
-away."""
+"""Hosts of the subnet managers.
+
+Each has a cable to every spine, so that no GPU host and no single dead switch takes them down.
+"""
 _SYMBOL_ERRORS, _LINK_DOWNED = "PortCounters.SymbolErrorCounter", "PortCounters.LinkDownedCounter"
 
 
@@ -45,7 +45,7 @@ class NetNode:
 
 @dataclass(frozen=True, slots=True)
 class NetLink:
-    """A cable that is up, from an adapter's or a leaf's port to a switch's."""
+    """A cable that is up, from a port of an adapter or a leaf to a port of a switch."""
 
     node: NetNode
     port: int
@@ -57,14 +57,14 @@ class NetLink:
 
 @dataclass(frozen=True, slots=True)
 class Net:
-    """What ibsim simulates."""
+    """The simulated fabric."""
 
     nodes: tuple[NetNode, ...]
     links: tuple[NetLink, ...]
 
     @property
     def active_ends(self) -> int:
-        """How many link ends a subnet manager brings up: those that it can reach."""
+        """Number of link ends that a subnet manager brings up: those that it can reach."""
         reached = self._reached()
         return 2 * sum(not link.silent and link.switch.ident in reached for link in self.links)
 
@@ -84,7 +84,7 @@ class Net:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A counter that grows: the console's command without its value, where it starts, how fast it grows."""
+    """A counter that grows: the console command without the value, the first value, and the growth per second."""
 
     command: str
     start: int
@@ -97,7 +97,7 @@ def adapter_ident(hca: Hca) -> str:
 
 
 def build_net(model: ClusterModel) -> Net:
-    """Return the fabric as the model has it, faults included."""
+    """Return the fabric of the model, with its faults."""
     wiring = wire(model.nodes)
     alive = {switch.name for switch in model.infiniband.switches if switch.alive}
     titles = {switch.name: switch.description or switch.name for switch in model.infiniband.switches}
@@ -125,7 +125,10 @@ def _title(model: ClusterModel, node: Node, hca: Hca) -> str:
 
 
 def _strangers(model: ClusterModel, switches: Mapping[str, NetNode]) -> list[NetLink]:
-    """What is on the fabric beside the hosts, on the last ports of its switches but the subnet managers' two."""
+    """Return other adapters on the fabric.
+
+    They get the last ports of its switches, below those of the subnet managers.
+    """
     found: list[NetLink] = []
     for number, stranger in enumerate(model.infiniband.strangers):
         switch = switches.get(stranger.switch)
@@ -137,7 +140,7 @@ def _strangers(model: ClusterModel, switches: Mapping[str, NetNode]) -> list[Net
 
 
 def _manager_links(managers: Sequence[NetNode], spines: Sequence[NetNode]) -> Iterator[NetLink]:
-    """Of a subnet manager's cables the simulator has the one in use: to a living spine, each on its own if it can."""
+    """Yield the active cable of each subnet manager, to a live spine, if possible each to another one."""
     for number, manager in enumerate(managers):
         if spines:
             spine = spines[number % len(spines)]
@@ -150,7 +153,7 @@ def manager_ident(seed: int, name: str) -> str:
 
 
 def _guid(seed: int, name: str) -> str:
-    # Even, because the simulator gives the port the number after the node's.
+    # Even, because the simulator numbers the port after the node.
     return f"248a07{int(hashlib.sha256(f'{seed}/{name}'.encode()).hexdigest()[:10], 16) & ~1:010x}"
 
 
@@ -174,7 +177,10 @@ def _host_links(
 
 
 def _swapped_places(model: ClusterModel, wiring: Wiring) -> dict[str, Port]:
-    """Return where every cable sits: a swapped one where its neighbour in the host should, and the other way round."""
+    """Return the actual place of every cable.
+
+    A swapped one has the place of its neighbour in the host, and vice versa.
+    """
     places = dict(wiring.hosts)
     for node in model.nodes:
         for hca in node.hcas:
@@ -212,7 +218,7 @@ def net_text(net: Net) -> str:
 
 
 def console_start(net: Net) -> list[str]:
-    """Return what the console is told before the subnet managers start."""
+    """Return the console commands before the subnet managers start."""
     silent = [f'Error "{link.node.ident}"[{link.port}] 100' for link in net.links if link.silent]
     errors = [f"{_counter(link, _SYMBOL_ERRORS)}{link.cable.errors}" for link in net.links if link.cable.errors]
     downed = [f"{_counter(link, _LINK_DOWNED)}{link.cable.downed}" for link in net.links if link.cable.downed]
@@ -220,7 +226,7 @@ def console_start(net: Net) -> list[str]:
 
 
 def console_growth(net: Net) -> list[Growth]:
-    """Return the counters that grow while the gates look."""
+    """Return the counters that grow while the gates read them."""
     return [
         Growth(_counter(link, _SYMBOL_ERRORS), link.cable.errors, link.cable.errors_per_s)
         for link in net.links
@@ -229,7 +235,7 @@ def console_growth(net: Net) -> list[Growth]:
 
 
 def console_under_load(net: Net) -> list[str]:
-    """Return what the console is told once NCCL has loaded the fabric."""
+    """Return the console commands once NCCL has loaded the fabric."""
     return [
         f"{_counter(link, _SYMBOL_ERRORS)}{link.cable.errors + link.cable.errors_under_load}"
         for link in net.links
@@ -242,13 +248,13 @@ def _counter(link: NetLink, counter: str) -> str:
 
 
 def table_sizes(net: Net) -> list[str]:
-    """Return ibsim's options for fabrics that are larger than its tables usually are."""
+    """Return ibsim's options for fabrics larger than its default tables."""
     switches = sum(node.ident.startswith("S-") for node in net.nodes)
     ports = sum(node.ports + 1 for node in net.nodes)
     return ["-N", str(max(2048, len(net.nodes) + 16)), "-S", str(max(256, switches + 4)), "-P", str(max(13312, ports))]
 
 
-# The simulator's console: what is told to it, and what it says of the ports of an adapter.
+# The simulator's console: its commands, and its report about the ports of an adapter.
 
 _LOG = 1
 _CHUNK = 1 << 16
@@ -256,7 +262,7 @@ _LIMIT_S = 10.0
 
 
 class Console:
-    """Both ends of the console. What nobody here asked for goes on to the log, which is standard output."""
+    """Both ends of the console. Output that was not requested here goes to the log, which is standard output."""
 
     def __init__(self, told: int, said: int) -> None:
         """Take the file descriptors: the console's input, which others may write to as well, and its output."""
@@ -266,11 +272,11 @@ class Console:
         os.set_blocking(said, False)
 
     def tell(self, line: str) -> None:
-        """Give the simulator one line."""
+        """Send one line to the simulator."""
         os.write(self._told, f"{line}\n".encode())
 
     def pass_on(self) -> bool:
-        """Write what the simulator said into the log, so that it can go on talking; tell whether that was all ever."""
+        """Copy the simulator's output to the log, so that it never blocks. Return whether the output has ended."""
         try:
             while chunk := os.read(self.said, _CHUNK):
                 os.write(_LOG, chunk)
@@ -279,13 +285,13 @@ class Console:
         return True
 
     def states(self, adapters: Sequence[str]) -> str:
-        """Return what the simulator says of these adapters: neighbour, LIDs, width, speed and state of every port.
+        """Return the simulator's report about these adapters: neighbour, LIDs, width, speed and state of every port.
 
-        Empty if it does not say so in time.
+        Empty if it does not respond in time.
         """
         self._asked += 1
         begin, end = (f'nodeid "H-{word}-{self._asked}" not found' for word in ("begin", "end"))
-        # An unknown name before and behind: what others ask for at the same time lies outside, or is seen.
+        # Unknown names before and after delimit the report, so that responses to others stay outside or are noticed.
         for name in (f"H-begin-{self._asked}", *adapters, f"H-end-{self._asked}"):
             self.tell(f'Dump "{name}"')
         text, deadline = "", time.monotonic() + _LIMIT_S
@@ -298,15 +304,15 @@ class Console:
                 return ""
             text += chunk.decode(errors="replace")
         blocks = text.partition(begin)[2].partition(end)[0]
-        # Each answer begins with the time of day.
+        # Each response begins with the time of day.
         return "\n".join(line for line in blocks.splitlines() if "# Net status" not in line)
 
 
-# The cabling plan that the site of a rehearsal keeps: where every cable should sit, whatever sits where.
+# The site's cabling plan: where every cable should be, whatever its actual place.
 
 
 def write_cabling(nodes: Sequence[Node], path: Path) -> None:
-    """Write the plan as a person would: YAML, one line a host.
+    """Write the plan as a person would: YAML, one line per host.
 
     Raises:
         OSError: it cannot be written.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A simulated fabric as files, processes for the supervisor, and what binds every host to its own adapters."""
+"""A simulated fabric as files, processes for the supervisor, and the files that bind every host to its own adapters."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from .net import (
 )
 from .simulator import ANSWER, ASK, LOADED, NET_FILE, SCRIPT, make_pipes
 
-# Where ibsim, opensm and infiniband-diags come from: the machine, or packages unpacked into the rehearsal's cache.
-# Unpacked and not installed: it needs no administrator, changes nothing on the machine, and starts no service.
+# Finds ibsim, opensm and infiniband-diags: on the machine, or in packages unpacked into the rehearsal's cache. They are
+# unpacked and not installed, which needs no administrator, changes nothing on the machine, and starts no service.
 
 DIAGNOSTICS = (
     "ibstat", "iblinkinfo", "ibnetdiscover", "ibqueryerrors", "perfquery", "sminfo", "saquery", "smpquery",
@@ -50,20 +50,25 @@ _HINT = f"apt-get install {' '.join(PACKAGES)} (and systemctl disable --now open
 
 @dataclass(frozen=True, slots=True)
 class FabricPrograms:
-    """Paths of the programs by name, the library that lets tools talk to the simulator, and where their libraries are
-    (empty: where the system has them)."""
+    """Paths of the programs by name.
+
+    - `simulation`: the library that connects tools to the simulator.
+    - `libraries`: directories of their libraries; empty where the system has them.
+    """
 
     paths: dict[str, str]
     simulation: str
     libraries: str = ""
 
     def environment(self) -> dict[str, str]:
-        """Return what each program needs in its environment, and nothing else may get: other programs have other
-        libraries."""
+        """Return the environment variables of these programs.
+
+        No other program may get them, since it has other libraries.
+        """
         return {"LD_LIBRARY_PATH": self.libraries} if self.libraries else {}
 
     def client(self, socket_name: str, ident: str) -> dict[str, str]:
-        """Return the environment in which a program speaks through that adapter."""
+        """Return the environment in which a program uses that adapter."""
         speaking = {"LD_PRELOAD": self.simulation, "IBSIM_SOCKNAME": socket_name, "SIM_HOST": ident}
         return {**speaking, **self.environment()}
 
@@ -72,7 +77,7 @@ def ensure_programs(cache: Path, progress: Progress, alive: Callable[[], None] =
     """Return the programs, unpacked into the cache if the machine does not have them.
 
     Raises:
-        UnavailableError: they are not there and cannot be had; the hint says how to install them.
+        UnavailableError: they are not there and cannot be fetched; the hint has the command that installs them.
     """
     packages = Packages(PACKAGES, cache / "infiniband" / "root", _SUBJECT, _HINT)
     installed = find_programs(Path("/"))
@@ -86,7 +91,7 @@ def ensure_programs(cache: Path, progress: Progress, alive: Callable[[], None] =
 
 
 def _problem(packages: Packages) -> str:
-    """Return why the unpacked programs cannot be run, nothing if they can."""
+    """Return why the unpacked programs cannot run, empty if they can."""
     found = find_programs(packages.root)
     if found is None:
         return "programs are missing"
@@ -126,19 +131,19 @@ class SimulatedFabric:
     directory: Path
 
     def host_files(self, node: Node) -> dict[str, str]:
-        """Return what the tools of a host read: how to reach the simulator, and the host's adapters."""
+        """Return the files of a host's tools: the connection to the simulator, and the host's adapters."""
         client = self.programs.client(self.socket_name, "")
         settings = {**client, "DIAGNOSTICS": str(Path(self.programs.paths["ibstat"]).parent), "FABRIC_HOST": node.name}
         return {
             _WAY[0]: "".join(f"{name}={quote(value)}\n" for name, value in settings.items() if name != "SIM_HOST"),
             _ADAPTERS: _adapter_rows(node),
-            # The same file for every host: links to it are one lock for all.
+            # The same file for every host: links to it share one lock.
             _WAY[1]: "One tool at a time: process ids of two hosts can be the same.\n",
         }
 
     @property
     def pipes(self) -> tuple[Path, ...]:
-        """The pipes over which a tool asks what the simulator knows already."""
+        """Pipes over which a tool requests results that the simulator already has."""
         return _pipes(self.directory)
 
     @property
@@ -149,18 +154,18 @@ class SimulatedFabric:
 
 @dataclass(frozen=True, slots=True)
 class RunningFabric:
-    """The fabric of a rehearsal that is up: its hosts keep the way to it, and get what the model says of adapters."""
+    """The fabric of a running rehearsal. Its hosts keep the connection, and get new adapter rows from the model."""
 
     root: Path
 
     def host_files(self, node: Node) -> dict[str, str]:
-        """Return what the tools of a host read."""
+        """Return the files of a host's tools."""
         out = host_directory(self.root, node.name) / "out"
         return {name: (out / name).read_text(encoding="utf-8") for name in _WAY} | {_ADAPTERS: _adapter_rows(node)}
 
     @property
     def pipes(self) -> tuple[Path, ...]:
-        """The pipes over which a tool asks what the simulator knows already."""
+        """Pipes over which a tool requests results that the simulator already has."""
         return _pipes(self.root / _DIRECTORY)
 
     @property
@@ -170,12 +175,12 @@ class RunningFabric:
 
 
 def running_fabric(root: Path) -> RunningFabric | None:
-    """Return the fabric of the rehearsal in a directory, None for one without."""
+    """Return the fabric of the rehearsal in a directory, None without one."""
     return RunningFabric(root) if (root / _DIRECTORY / SCRIPT).is_file() else None
 
 
 def mark_fabric_loaded(root: Path) -> None:
-    """Let the fabric of the rehearsal in a directory count what a load adds to its counters, where it has one."""
+    """Raise the counters that grow under load in the fabric of a rehearsal, if it has one."""
     if (root / _DIRECTORY / SCRIPT).is_file():
         (root / _DIRECTORY / LOADED).touch()
 
@@ -193,7 +198,7 @@ def _pipes(directory: Path) -> tuple[Path, ...]:
 
 
 def _ident(node: Node, hca: Hca) -> str:
-    """Its name in the simulator; `-` for an adapter that is not on the fabric."""
+    """Return its name in the simulator; `-` for an adapter that is not on the fabric."""
     return adapter_ident(hca) if hca.link_layer == "InfiniBand" and (hca in node.hcas or hca.cable.up) else "-"
 
 
@@ -202,7 +207,7 @@ def plan_fabric(model: ClusterModel, directory: Path, programs: FabricPrograms) 
 
     Args:
         model: the cluster with its faults.
-        directory: made anew.
+        directory: created anew.
         programs: the simulator's programs.
 
     Raises:
@@ -246,7 +251,10 @@ def _manager(
     number: int, idents: list[str], directory: Path, programs: FabricPrograms, environment: dict[str, str],
     priority: int,
 ) -> ProcessSpec:  # fmt: skip
-    """A subnet manager; the standby starts when there is a master, or both would claim the fabric for a while."""
+    """Return a subnet manager.
+
+    The standby starts once there is a master, or both would claim the fabric for a while.
+    """
     client = programs.client(environment["IBSIM_SOCKNAME"], idents[number])
     within = " ".join(["env", *(quote(f"{name}={value}") for name, value in client.items())])
     wait = f"until [ -e {quote(str(directory / 'told'))} ]; do sleep 0.05; done"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Waits until the simulated fabric is as the model says: `python launch.py rehearsal.fabric.ready <directory>`.
+"""Waits until the simulated fabric matches the model: `python launch.py rehearsal.fabric.ready <directory>`.
 
 Ends with 0 when the subnet managers have brought up every port that they can reach.
 """
@@ -21,7 +21,7 @@ _LIMIT_S = 110.0
 
 
 def main(directory: Path) -> int:
-    """Look until the fabric is ready or the time is up."""
+    """Poll until the fabric is ready or the time is up."""
     script = json.loads((directory / SCRIPT).read_text(encoding="utf-8"))
     deadline = monotonic() + _LIMIT_S
     found = ""
@@ -35,7 +35,7 @@ def main(directory: Path) -> int:
 
 
 def _missing(script: dict[str, object], directory: Path) -> str:
-    """Return what is not there yet, or nothing."""
+    """Return what is still missing; empty if nothing is."""
     active = _said(script, directory, "iblinkinfo", "-l").count("Active/")
     if active != script["active_ends"]:
         return f"{active} of {script['active_ends']} link ends are Active"

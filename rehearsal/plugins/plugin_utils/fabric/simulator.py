@@ -3,9 +3,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs ibsim with its console on a named pipe: `python launch.py rehearsal.fabric.simulator <directory>`.
 
-Whoever may write into `<directory>/console` can break the fabric while it runs (`Unlink "H-..."[1]`). Counters that
-the model lets grow are raised twice a second, those that a load adds to once `<directory>/loaded` is there. Hosts ask
-what `ibstat` says (see adapters.py).
+Write access to `<directory>/console` allows breaking the fabric while it runs (`Unlink "H-..."[1]`). Counters that grow
+in the model are raised twice a second, those that grow under load once `<directory>/loaded` exists. Hosts request the
+output of `ibstat` here.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process i
 
 from .net import Console
 
-# What `ibstat` says on a host, kept for as long as the simulator says the same of the host's adapters. The real
-# programs see one adapter each and make a tree of some hundred files at every start: sixteen starts for a host with
-# eight adapters, one after the other on the whole fabric. So the tool of a host asks here (rehearsal/recipes/fabric/
-# tool.sh). The programs run when the state of a port, or a file of the host, is another one than when they ran last.
-# <rehearsal dir>/fabric/ask one line: `<host> <word>` /answer `<host> <word>`, then what ibstat prints; nothing more
-# if it is to be run there Both are named pipes that every host has a link to. Whoever asks holds the fabric's lock.
+# Output of `ibstat` on a host, kept for as long as the simulator reports the same state of the host's adapters. The
+# real programs handle one adapter each and create a tree of some hundred files at every start: sixteen starts for a
+# host with eight adapters, one after the other on the whole fabric. So the tool of a host requests the output here
+# (rehearsal/recipes/fabric/tool.sh). The programs run only if the state of a port, or a file of the host, changed since
+# their last run.
+#
+# Both are named pipes below <rehearsal dir>/fabric/ that every host has a link to. A client holds the fabric's lock.
+# - ask: one line, `<host> <word>`
+# - answer: `<host> <word>`, then the output of ibstat; nothing more if the tool has to run it itself
 
 ASK, ANSWER = "ask", "answer"
 HERE = "GPUFLEET_REHEARSAL_FABRIC_HERE"
-"""Set, the tool of a host runs the real programs itself."""
+"""If set, the tool of a host runs the real programs itself."""
 _ORDER = re.compile(r"([\w.-]+) (\w+)")
 _PROGRAMS_S = 60.0
 _READER_S = 5.0
@@ -46,17 +49,17 @@ Key = tuple[str, str, str]
 
 
 class Adapters:
-    """The answers to `ibstat` by host."""
+    """Output of `ibstat` by host."""
 
     def __init__(self, hosts: Path, console: Console, run: Callable[[Path], str | None] | None = None) -> None:
-        """Keep nothing yet; `run` returns what the real programs print on a host, None if they fail."""
+        """Start with nothing kept. `run` returns the output of the real programs on a host, None if they fail."""
         self._hosts = hosts
         self._console = console
         self._run = run or _ibstat
         self._kept: dict[str, tuple[Key, str]] = {}
 
     def answer(self, order: str) -> tuple[str, str] | None:
-        """Return the first line of the answer and the rest; None if it is no question."""
+        """Return the first line of the response and the rest; None if the request is not valid."""
         found = _ORDER.fullmatch(order)
         if found is None:
             return None
@@ -71,13 +74,13 @@ class Adapters:
         printed = self._run(host)
         if before is None or printed is None:
             return printed or ""
-        # Only if nothing moved while they ran.
+        # Only if nothing changed while they ran.
         if self._key(host) == before:
             self._kept[host.name] = (before, printed)
         return printed
 
     def _key(self, host: Path) -> Key | None:
-        """Return all that the programs' answer follows from; None where the simulator says nothing."""
+        """Return everything on which the output of the programs depends; None if the simulator does not respond."""
         out = host / "out"
         own = (out / "hcas.tsv").read_text(encoding="utf-8")
         idents = [ident for ident in (line.split("\t")[1] for line in own.splitlines()) if ident != "-"]
@@ -105,7 +108,7 @@ def make_pipes(directory: Path) -> None:
 
 
 def give(path: Path, text: str) -> None:
-    """Write an answer to whoever reads the pipe; nothing if nobody does in time."""
+    """Write a response to the reader of the pipe; give up if there is none in time."""
     deadline = time.monotonic() + _READER_S
     while True:
         try:
@@ -120,7 +123,7 @@ def give(path: Path, text: str) -> None:
         with open(pipe, "wb") as stream:
             stream.write(text.encode())
     except BrokenPipeError:
-        # It ended before it had read all.
+        # The reader ended before it had read everything.
         return
 
 
@@ -134,7 +137,7 @@ _MOST = 4096
 
 
 def serving(socket_name: str) -> bool:
-    """Whether a simulator of that name accepts clients; its socket is an abstract one."""
+    """Return whether a simulator of that name accepts clients. Its socket is an abstract one."""
     return f"@{socket_name}:ctl" in Path("/proc/net/unix").read_text(errors="replace")
 
 
@@ -144,7 +147,7 @@ def main(directory: Path) -> int:
     pipe = directory / CONSOLE
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe, 0o600)
-    # Open for reading and writing: without a writer the simulator would see the end of its console.
+    # Open for reading and writing: without a writer the simulator would get the end of its console.
     told = os.open(pipe, os.O_RDWR)
     simulator = subprocess.Popen(
         [script["ibsim"], "-s", *script["sizes"], str(directory / NET_FILE)], stdin=told, stdout=subprocess.PIPE,
@@ -167,9 +170,9 @@ def _serve(
     directory: Path, simulator: subprocess.Popen[bytes], console: Console, growing: list[dict[str, Any]],
     under_load: list[str],
 ) -> None:  # fmt: skip
-    """Raise what grows, or has grown under a load, and answer hosts until the simulator ends."""
+    """Raise growing counters and respond to hosts until the simulator ends."""
     adapters = Adapters(directory.parent / "hosts", console)
-    # Open for writing as well: never at its end.
+    # Open for writing as well, so that it never reaches its end.
     with open(os.open(directory / ASK, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0) as asked:
         began = monotonic()
         due = began
@@ -189,7 +192,7 @@ def _serve(
                     if found is not None:
                         give(directory / ANSWER, f"{found[0]}\n{found[1]}")
             if console.said in ready and console.pass_on():
-                # Its output has ended, and so it will.
+                # Its output has ended, so the process is about to end.
                 simulator.wait()
 
 

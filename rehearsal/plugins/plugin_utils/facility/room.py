@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The paper of the rehearsal's room: a facility record of a day, its evidence, a key and a signature, with faults
-on demand.
-"""
+"""Documents of the rehearsal's room: a facility record, its evidence, a key and a signature, with faults on demand."""
 
 from __future__ import annotations
 
@@ -20,19 +18,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import decode
 
-# The paper of the rehearsal's room: a facility record, its evidence, a key and a signature, with faults on demand.
+# The documents and their faults.
 
 SIGNER = "facility@rehearsal.invalid"
 _NAMESPACE = "gpufleet-facility"
-# Evidence of the rehearsal: file name and what it shows.
+# Evidence of the rehearsal: file name and content.
 EVIDENCE = {"load-bank-test.txt": "load bank test of the feeds", "floor-survey.txt": "survey of the raised floor"}
-# Granted to a rack whose SKU states no such fact; the gate then says that the fact is not known.
+# Limits for a rack whose SKU lacks the fact. The gate then reports that the fact is not known.
 _UNKNOWN_KW, _UNKNOWN_KG = 60.0, 1500.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margins:
-    """What the record grants a rack, as a multiple of what its hosts need; under 1 is a fault."""
+    """Limits of a rack in the record, as a multiple of what its hosts need. Under 1 is a fault."""
 
     power: float = 1.25
     cooling: float = 1.25
@@ -41,13 +39,17 @@ class Margins:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoomState:
-    """Section `facility` of the cluster model; the defaults are a healthy room, a fault is a patch to them.
+    """Section `facility` of the cluster model. The defaults are a healthy room, a fault is a patch to them.
 
-    `signer` stranger: a key that is not among the allowed signers; nobody: no signature. `tampered`: every
-    power budget grew by 1 kW after signing. `changed_evidence`, `missing_evidence`: names in
-    EVIDENCE whose file says something else or is gone; not `evidence_listed`: the record names none. `bare_racks` have
-    no units in the record. `feed_kw`: the units of a rack hang on feeds A and B and may deliver so much each, 0: the
-    record does not say. `site`: whose record it is, empty for this site's. Days count from the day of the run.
+    - `signer`: `stranger` is a key that is not among the allowed signers, `nobody` is no signature.
+    - `tampered`: every power budget was raised by 1 kW after signing.
+    - `changed_evidence`, `missing_evidence`: names in EVIDENCE whose file has other content or is missing.
+    - `evidence_listed`: false: the record names no evidence.
+    - `bare_racks`: racks without PDUs in the record.
+    - `feed_kw`: capacity of each PDU of a rack, on feeds A and B; 0: not in the record.
+    - `site`: site of the record, empty for this one.
+
+    Days count from the day of the run.
     """
 
     signer: Literal["allowed", "stranger", "nobody"] = "allowed"
@@ -79,9 +81,9 @@ def write_facility(
 
     Args:
         site: the site's name (`gpufleet_site_name`).
-        racks: SKU name or alias of every host, by rack; every rack gets the units `<rack>-pdu-a` and `<rack>-pdu-b`.
+        racks: SKU name or alias of every host, by rack. Every rack gets the PDUs `<rack>-pdu-a` and `<rack>-pdu-b`.
         hardware: the SKU facts.
-        directory: where to write; made if it is not there, older files of the same names are replaced.
+        directory: where to write. It is created if it does not exist, and older files of the same names are replaced.
         today: the day of the run.
         state: section `facility` of the cluster model (see RoomState); None is a healthy room.
 
@@ -160,7 +162,7 @@ def _pdu(name: str, room: RoomState, number: int) -> dict[str, Any]:
 
 
 def _needs(skus: Sequence[Sku]) -> tuple[float, float, float]:
-    """Return power and heat in kW and weight in kg, of whole rack systems where the SKU is specified so."""
+    """Return power and heat in kW and weight in kg. A SKU specified as a rack system counts as whole racks."""
     power_w = heat_w = weight_kg = 0.0
     for sku in {sku.name: sku for sku in skus}.values():
         hosts = sum(other.name == sku.name for other in skus)
@@ -172,7 +174,7 @@ def _needs(skus: Sequence[Sku]) -> tuple[float, float, float]:
 
 
 def _break(directory: Path, record: Path, content: dict[str, Any], room: RoomState) -> None:
-    """Do what the faults say happened after signing."""
+    """Apply the faults that happen after signing."""
     if room.tampered:
         racks = {rack: {**budget, "power_kw": budget["power_kw"] + 1} for rack, budget in content["racks"].items()}
         write_atomic(record, _json({**content, "racks": racks}))
@@ -187,18 +189,18 @@ def _json(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-# The day that a room's record counts from. No room has its record issued anew every day, so neither has a
-# rehearsal's: what one run proved with it still stands in a run of the next day.
+# Date of the facility record. A real room's record is not issued anew every day, so a rehearsal's is not either:
+# results that one run based on it still hold in a run of the next day.
 
-# Until then nothing of a record that is valid for a year changes its meaning.
+# Up to this age nothing changes in a record that is valid for a year.
 KEPT_DAYS = 30
 
 
 def day_of_record(file: Path, today: date) -> date:
-    """Return the day that the record of this room was drawn on, today if it is the first one or too old.
+    """Return the date of this room's record: today if it is the first one or too old.
 
     Args:
-        file: where the day is kept from run to run.
+        file: keeps the date between runs.
         today: the day of the run.
 
     Raises:

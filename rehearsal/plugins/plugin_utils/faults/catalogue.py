@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The fault catalogue: what can be broken, which check must find it, which cluster can show it, and the choice of
-FAULTS=.
-"""
+"""The fault catalogue: faults, the check that finds each, the clusters that can show it, and the choice of FAULTS=."""
 
 from __future__ import annotations
 
@@ -33,16 +31,16 @@ from ..model.patch import subject_names
 from ..model.spec import Change, Fault, SubjectWord
 from ..model.values import ClusterModel
 
-# The fault catalogue, recipes/gates/<gate>/faults.yaml: what can be broken, and which check must find it.
+# The fault catalogue, recipes/gates/<gate>/faults.yaml.
 
 
-# What `make` calls FAULTS= or SET=, by target.
+# The variable behind FAULTS= or SET= of `make`, by target.
 FAULTS_VARIABLE = "gpufleet_rehearsal_faults"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The one outcome that a fault must lead to: what `check` of `gate` says about the fault's subject or its node."""
+    """The outcome that a fault must lead to: the result of `check` of `gate` for the fault's subject or its node."""
 
     gate: str
     check: str
@@ -52,8 +50,11 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultDefinition:
-    """One entry of the catalogue. `earlier`: what a gate before finds of it where that is in scope; `needs`: words
-    that a world must offer for it (see worlds.catalogue.offers), beside the gate that finds it."""
+    """One entry of the catalogue.
+
+    - `earlier`: outcome in an earlier gate, if that is in scope.
+    - `needs`: words that a site must offer for the fault (see worlds.catalogue.offers), beside the gate that finds it.
+    """
 
     id: str
     kind: SubjectWord
@@ -64,7 +65,7 @@ class FaultDefinition:
     needs: tuple[str, ...] = ()
 
     def fits(self, offered: frozenset[str]) -> bool:
-        """Whether it can be put into a world that offers these words."""
+        """Return whether a site that offers these words can have the fault."""
         return {self.expect.gate, *self.needs} <= offered
 
 
@@ -74,7 +75,7 @@ class _Catalogue:
 
 
 def load_catalogue(recipes: Path = RECIPES) -> dict[str, FaultDefinition]:
-    """Return every fault by id, in the order of the gates and in each of its entries.
+    """Return every fault by id, in the order of the gates and of their entries.
 
     Args:
         recipes: the collection's recipes directory.
@@ -95,7 +96,7 @@ def load_catalogue(recipes: Path = RECIPES) -> dict[str, FaultDefinition]:
 
 
 def catalogue_table(catalogue: dict[str, FaultDefinition]) -> str:
-    """Return the catalogue as text for a terminal: id, what it hits, the check that finds it, description."""
+    """Return the catalogue as text for a terminal: id, kind of subject, the check that finds it, description."""
     rows = [("FAULT", "HITS", "FOUND BY", "WHAT IS BROKEN")]
     for fault in catalogue.values():
         found_by = f"{fault.expect.gate}/{fault.expect.check}"
@@ -137,7 +138,7 @@ def catalogue_page(catalogue: dict[str, FaultDefinition]) -> str:
     return "\n".join([*lines, ""])
 
 
-# From `FAULTS=` to faults: ids of the catalogue, with or without a subject, or a file of the user's own.
+# From `FAULTS=` to faults: ids of the catalogue, with or without a subject, or a file of the user.
 
 LIST = "list"
 _SHOWN = 4
@@ -155,13 +156,13 @@ def choose_faults(
     catalogue: Mapping[str, FaultDefinition],
     seed: int | None = None,
 ) -> tuple[Fault, ...]:
-    """Return the faults that were asked for, each with its subject.
+    """Return the requested faults, each with its subject.
 
     Args:
-        wanted: text of `FAULTS=` or its parts: `id`, `id@subject`, or a YAML file; commas between several.
-        model: the healthy cluster, for the names of what can be hit.
+        wanted: text of `FAULTS=` or its parts: `id`, `id@subject`, or a YAML file; several separated by commas.
+        model: the healthy cluster, for the names of possible subjects.
         catalogue: the known faults.
-        seed: draws the subjects that are not named; the model's own if not given.
+        seed: draws the subjects that are not named; by default the model's own.
 
     Raises:
         ProblemsError: every unknown id, subject or unreadable file, with the nearest known names.
@@ -182,7 +183,7 @@ def choose_faults(
 
 
 def unknown_faults(wanted: Sequence[str], catalogue: Mapping[str, FaultDefinition]) -> list[BringupError]:
-    """Return the ids that are not in the catalogue, before there is a cluster: its subjects and files come later."""
+    """Return the ids that are not in the catalogue. Subjects and files are checked later, once there is a cluster."""
     ids = dict.fromkeys(text.partition("@")[0] for text in _parts(wanted) if not _is_file(text))
     return [_no_fault(name, catalogue) for name in ids if name not in catalogue]
 
@@ -197,7 +198,7 @@ def _is_file(text: str) -> bool:
 
 
 def _no_fault(name: str, catalogue: Mapping[str, FaultDefinition]) -> BringupError:
-    # Of some hundred ids no list is a hint.
+    # With some hundred ids a list of all is no help.
     near = f"{nearest_hint(name, catalogue)} " if nearest(name, catalogue) else ""
     hint = f"{near}({_LISTS})" if near else _LISTS
     return NotFoundError(f"{FAULTS_VARIABLE} {name!r}", "is not in the catalogue.", hint)
@@ -255,19 +256,18 @@ def _from_file(path: Path, model: ClusterModel) -> tuple[Fault, ...]:
     return faults
 
 
-# Which faults a cluster can show: one of RoCE changes nothing that a host with InfiniBand prints.
+# Which faults a cluster can show: a RoCE fault, for example, changes nothing in the output of a host with InfiniBand.
 #
-# Numbers of hosts, and what only the site states, are left out: with fewer hosts a fault shows as well, and is
-# found as something else.
+# Numbers of hosts and the site's own settings are left out: with fewer hosts a fault still shows, with another outcome.
 
-# So many parts are needed for one of them to be the odd one.
+# Number of parts that one of them needs to be an outlier.
 _ODD_ONE = 3
 _FABRICS = ("infiniband", "roce", "efa")
 DRA = "dra"
 
 
 def words_of_model(model: ClusterModel, skus: Sequence[Sku]) -> dict[str, bool]:
-    """Return by word what the hosts of a healthy cluster have; the README of the faults explains the words.
+    """Return by word whether the hosts of a healthy cluster have it. The README of the faults explains the words.
 
     Args:
         model: the cluster.
@@ -300,14 +300,14 @@ def words_of_model(model: ClusterModel, skus: Sequence[Sku]) -> dict[str, bool]:
 
 
 def gives_out_by_claims(overrides: Mapping[str, object]) -> bool:
-    """Whether values of components let the DRA driver give out GPUs, so that gate gpu_stack asks for its slices."""
+    """Return whether the components' values make the DRA driver allocate GPUs, so that gate gpu_stack needs its slices."""
     found: object = overrides
     for key in ("nvidia-dra-driver-gpu", "resources", "gpus", "enabled"):
         found = found.get(key) if isinstance(found, Mapping) else None
     return found is True
 
 
-# What alone shows a part of the model: checks of BMCs are declared for hosts that have one.
+# Parts of the model that only one source shows. Checks of BMCs, for example, are declared only for hosts with a BMC.
 _SHOWN_BY = {"node.bmc": "a BMC (gpufleet_bmc)", "rack.units": "a simulated PDU"}
 _INSTEAD = {
     "node": "state gpufleet_bmc of the host in the inventory",
@@ -324,15 +324,15 @@ def refuse_unshown(
     dra: bool,
     asked: Collection[str],
 ) -> None:
-    """Raise for faults that this cluster cannot show: a rehearsal with one would pass, and find nothing.
+    """Refuse faults that this cluster cannot show: a rehearsal with one would pass, and find nothing.
 
     Args:
-        faults: those that were chosen; of a file of the user's own nothing is known.
+        faults: the chosen faults; one from the user's file is not checked.
         catalogue: the known faults.
         model: the healthy cluster.
         hardware: the SKU facts of its hosts.
-        dra: whether GPUs are given out by claims.
-        asked: the hosts whose BMC is asked, and the racks whose PDUs are.
+        dra: whether GPUs are allocated by claims.
+        asked: hosts whose BMC is queried, and racks whose PDUs are.
 
     Raises:
         ProblemsError: every fault with the words that it needs and the cluster lacks.
@@ -353,7 +353,7 @@ def refuse_unshown(
 
 
 def _not_asked(fault: Fault, asked: Collection[str]) -> list[BringupError]:
-    """Return why a fault that only a BMC or a PDU shows is not shown: that of its host or rack is not asked."""
+    """Return why a fault does not show that only a BMC or a PDU reveals: that of its host or rack is not queried."""
     places = {".".join(change.at.split(".")[:2]) for change in fault.patch}
     lacks = [text for place, text in _SHOWN_BY.items() if place in places]
     if not lacks:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a supervisor is told (its processes) and what it says (the state of the rehearsal): values saved as JSON."""
+"""Input of a supervisor (its processes) and its output (the state of the rehearsal), as values saved as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process i
     stat_fields,
 )
 
-# The processes of a rehearsal: its marked ones, descendants and orphans.
+# Processes of a rehearsal: marked ones, descendants and orphans.
 
 __all__ = [
     "MARKER",
@@ -37,15 +37,15 @@ __all__ = [
 ]
 
 MARKER = "GPUFLEET_REHEARSAL"
-"""Environment variable that every process of a rehearsal carries; its value is the rehearsal's id."""
+"""Environment variable of every process of a rehearsal. Its value is the rehearsal's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What a forked process has in common with its parent for good: session, process group, program and its words.
+    """Properties that a forked process shares with its parent permanently: session, process group, program, arguments.
 
-    `above` are the processes that the parent came from: one of them gets its orphans (the nearest that asked for them,
-    or the first process of the system). It is no part of what two processes have in common.
+    `above` are the ancestors of the parent. One of them adopts its orphans: the nearest subreaper, or pid 1. It is not
+    part of the comparison.
     """
 
     session: int
@@ -67,16 +67,16 @@ def lineage(pid: int) -> Lineage | None:
 
 
 def ticks_now() -> int:
-    """Return the time in which start times are told: clock ticks since boot."""
+    """Return the current time in the unit of start times: clock ticks since boot."""
     return int(float((PROC / "uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK"))
 
 
 def orphans(parent: Lineage, since_ticks: int) -> set[ProcessId]:
-    """Return forks of a process that is gone, as far as that is certain, with their own descendants.
+    """Return forks of a process that ended, as far as this is certain, with their own descendants.
 
-    A fork has the lineage of the process that it came from, and an orphan was given to one of those above it: the same
-    command that somebody else started beside it has another parent. Only those count that started at `since_ticks` or
-    later: what was there before was seen as a descendant while the parent lived.
+    A fork has the lineage of its parent, and an orphan is adopted by one of that parent's ancestors. The same command
+    started independently has another parent. Only processes that started at `since_ticks` or later count: earlier ones
+    were found as descendants while the parent existed.
     """
     found: set[ProcessId] = set()
     for entry in PROC.iterdir():
@@ -126,7 +126,7 @@ def _ancestors(pid: int) -> Iterable[int]:
 
 
 def descendants(pid: int) -> set[ProcessId]:
-    """Return the running descendants of a process, this process and its own descendants left out."""
+    """Return the running descendants of a process, without this process and its own descendants."""
     found: set[ProcessId] = set()
     waiting = [pid]
     while waiting:
@@ -156,7 +156,7 @@ def send(process: ProcessId, number: signal.Signals) -> None:
 
 
 def kill_all(processes: Iterable[ProcessId], limit_s: float = 5.0) -> list[ProcessId]:
-    """Kill processes and wait until they are gone; return those that are still there."""
+    """Kill processes and wait until they are gone. Return those that still run."""
     left = [process for process in processes if process.alive()]
     for process in left:
         send(process, signal.SIGKILL)
@@ -174,9 +174,9 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """How to see that a process serves: an HTTP(S) path that answers 200, or a port that accepts when `path` is empty.
+    """Health probe of a process: an HTTP(S) path that returns 200, or without `path` a port that accepts connections.
 
-    With `ca_file` the probe speaks TLS, with `cert_file` and `key_file` it shows a client certificate.
+    With `ca_file` the probe uses TLS, with `cert_file` and `key_file` a client certificate.
     """
 
     port: int
@@ -194,11 +194,11 @@ class ProcessSpec:
         name: unique; the log is `logs/<name>.log`.
         argv: program (absolute path) and arguments.
         wave: waves start in ascending order, each when the one before is healthy, and stop in descending order.
-        probe: how to see that it serves; None: it counts as started at once.
+        probe: health probe; None: it counts as started at once.
         once: it does a step of the start and ends; exit code 0 is success, anything else fails the start.
         env: added to the supervisor's environment.
         limit_s: time to become healthy (or, with `once`, to end).
-        grace_s: time between SIGTERM and SIGKILL at the stop; 0 kills at once (nothing of a rehearsal is worth saving).
+        grace_s: time between SIGTERM and SIGKILL at the stop; 0 kills at once, since a rehearsal has nothing to save.
     """
 
     name: str
@@ -214,13 +214,13 @@ class ProcessSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorSpec:
-    """Everything one rehearsal runs.
+    """Everything that one rehearsal runs.
 
     Args:
-        rehearsal_id: `<digest of the directory>-<random>`; every process carries it in its environment.
+        rehearsal_id: `<digest of the directory>-<random>`; every process has it in its environment.
         keep: once everything is ready, do not end with the controller.
         volatile: paths deleted at the stop (keys, databases).
-        simulated: whether simulators wrote into the directory, and that is deleted as well.
+        simulated: whether simulators wrote into the directory, and their files are deleted as well.
         ends_run: end the controller when one of the processes dies.
     """
 
@@ -266,7 +266,7 @@ class RehearsalState:
         phase: starting, ready, degraded (a process died), failed, stopping or stopped.
         waiting_for: while starting, the processes not healthy yet.
         problem: why it is degraded or failed; `evidence` quotes the end of the log.
-        port_clash: it failed because somebody took a port that was free when it was chosen.
+        port_clash: it failed because a port was taken that was free when it was chosen.
     """
 
     rehearsal_id: str

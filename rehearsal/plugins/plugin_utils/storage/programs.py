@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where fio comes from: the machine, or a package unpacked into the rehearsal's cache."""
+"""Finds fio: on the machine, or in a package unpacked into the rehearsal's cache."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ..toolchain.packages import Packages, ensure_unpacked, nothing_to_watch
 PACKAGE = "fio"
 _SUBJECT = "fio"
 _HINT = f"apt-get install {PACKAGE}, or the like of this distribution"
-# A library of Ceph that two of fio's engines are linked with lies in a directory of its own.
+# A library of Ceph, to which two of fio's engines are linked, is in a separate directory.
 _PRIVATE = "ceph"
 
 
 @dataclass(frozen=True, slots=True)
 class Fio:
-    """Path of the program, and where its libraries are; empty where the system has them."""
+    """Path of the program, and directories of its libraries; empty where the system has them."""
 
     path: str
     libraries: str = ""
 
     def environment(self) -> dict[str, str]:
-        """Return what the program needs in its environment."""
+        """Return the environment variables that the program needs."""
         return {"LD_LIBRARY_PATH": self.libraries} if self.libraries else {}
 
 
@@ -39,7 +39,7 @@ def ensure_fio(cache: Path, progress: Progress, alive: Callable[[], None] = noth
     """Return fio, unpacked into the cache if the machine does not have it.
 
     Raises:
-        UnavailableError: it is not there and cannot be had; the hint says how to install it.
+        UnavailableError: it is not there and cannot be fetched; the hint has the command that installs it.
     """
     installed = shutil.which(PACKAGE)
     if installed is not None:
@@ -53,7 +53,7 @@ def ensure_fio(cache: Path, progress: Progress, alive: Callable[[], None] = noth
 
 
 def _problem(packages: Packages) -> str:
-    """Return why the unpacked program cannot be run, nothing if it can."""
+    """Return why the unpacked program cannot run, empty if it can."""
     found = _unpacked(packages)
     return packages.problem([found.path], found.environment()) if found else f"{PACKAGE} is missing"
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a rehearsal uses in the place of the site's own: one list, from which settings and notes are made.
+"""What a rehearsal replaces: one list, from which settings and notes are made.
 
-Everything that is not in REPLACEMENTS is rehearsed as the site states it.
+Everything that is not in REPLACEMENTS is rehearsed as the site has configured it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..model.values import ClusterModel
 from ..workloads.llm_http import serving_data
 from ..workloads.performance import performance
 
-# Settings with which the gates run on simulated hardware: short time limits, and bounds for what really runs here.
+# Settings of the gates on simulated hardware: short time limits, and bounds for programs that really run here.
 
-# Seconds between the two readings of link counters: the simulated ones grow fast.
+# Seconds between the two readings of link counters. The simulated ones grow fast.
 COUNTER_INTERVAL_S = 2
 # Nothing restarts by itself here, so a short window shows as much as a long one.
 GPU_STACK = {"stays_ready_s": 1.0}
 STORAGE = "storage-integrity"
 AT_ONCE = ("parallel", "downloads")
-# With more nodes than that the turns of the hosts would be most of gate inference_acceptance.
+# With more nodes than that, hosts one after the other would take most of gate inference_acceptance.
 _MANY, _SERVING = 16, 64
 # Long enough for some rounds.
 BURN_IN = {"hours": 20 / 3600}
@@ -34,18 +34,21 @@ TELEMETRY = {"settle_s": 20.0, "load_s": 10.0, "fire_s": 10.0, "arrive_s": 15.0,
 
 
 def nccl_settings(nodes: int) -> dict[str, Any]:
-    """Return the settings of gate fabric_validation: a run takes seconds here, so one that hangs is given up soon."""
+    """Return the settings of gate fabric_validation. A run takes seconds here, so a hanging one is ended soon."""
     return {"timeout_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0}
 
 
 def dl_unit_settings(nodes: int) -> dict[str, Any]:
-    """Return the settings of the DL unit test: it takes seconds here."""
+    """Return the settings of the DL unit test, which takes seconds here."""
     return {"timeout_s": 60.0 + 0.1 * nodes, "pull_s": 120.0}
 
 
 def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
-    """Return the settings of gate training_acceptance: short waits and, where the program really trains, a model that
-    a CPU can train. How fast that is depends on what else this machine does, so times hardly count then."""
+    """Return the settings of gate training_acceptance: short time limits.
+
+    With `full` there is a model that a CPU can train. Its speed depends on the load of this machine, so times hardly
+    count.
+    """
     waits: dict[str, Any] = {"timeout_s": 60.0 + 0.1 * nodes, "schedule_s": 20.0, "total_s": 600.0 + nodes}
     if not full:
         return waits
@@ -54,19 +57,22 @@ def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
         "device": "cpu",
         "dtype": "float32",
         "steps": 50,
-        # One window after the first steps: each second takes every core.
+        # One window after the first steps. Each second takes every core.
         "load_s": 12.0,
         "shape": {**shape, "learning_rate": 0.001},
     }
-    # A core has about this peak; many ranks share one.
+    # Roughly the peak of one core, which many ranks share.
     times = {"peak_tflops": 0.05, "mfu": 0.0001, "step_time_cv": 9.0, "step_time_cv_bad": 9.0, "growth": 9.0}
     peers = {"peer_marginal": 0.7, "peer_bad": 0.8, "repeats": 1, "start_s": 120.0, "data_factor": 100.0}
     return {**waits, "timeout_s": 300.0 + 60.0 * nodes, "total_s": 3600.0, "stuck_s": 120.0, **model, **times, **peers}
 
 
 def storage_settings(nodes: int) -> dict[str, Any]:
-    """Return the settings of check storage-integrity: a little of the simulated volume at once for all hosts, and what
-    a site would know of its storage: a third of what performance.yaml says, and three times as late."""
+    """Return the settings of check storage-integrity.
+
+    All hosts write a small part of the simulated volume at once. The bounds stand for what a site would know of its
+    storage: a third of the speed in performance.yaml, and three times its latency.
+    """
     floor = {name: round(speed.mib_s / 3, 1) for name, speed in performance().storage.items()}
     late = {name: round(speed.p99_ms * 3, 3) for name, speed in performance().storage.items()}
     return {
@@ -77,19 +83,23 @@ def storage_settings(nodes: int) -> dict[str, Any]:
 
 
 def at_once(nodes: int) -> dict[str, int]:
-    """Return how many hosts of a large fleet serve, and fetch weights, at a time: there is no hub to be spared, and a
-    simulated server is there in a second, where a real one takes minutes and the turn of the next costs nothing."""
+    """Return how many hosts of a large fleet serve, and fetch weights, at the same time.
+
+    There is no model hub to spare here. A simulated server is ready in a second, where a real one takes minutes.
+    """
     return {} if nodes <= _MANY else {"parallel": max(_SERVING, nodes), "downloads": nodes // 4}
 
 
 def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:
-    """Return the settings of gate inference_acceptance: short waits, bounds for GPUs that have none of their own, and,
-    where a real AIPerf makes the load, a small one with bounds for it: this machine is no GPU server."""
+    """Return the settings of gate inference_acceptance: short time limits, and bounds for GPUs without their own.
+
+    With `full` a real AIPerf makes a small load, with bounds for it, since this machine is no GPU server.
+    """
     nodes, data = len(model.nodes), serving_data()
     waits: dict[str, Any] = {"ready_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0, "timeout_s": 60.0 + 0.1 * nodes}
     waits |= at_once(nodes)
     if full:
-        # The host of the real one has computed ones as peers, which no real one reaches.
+        # A host with the real server has simulated hosts as peers, whose speed no real one here reaches.
         load = {
             "concurrency_per_gpu": 1, "output_tokens": 16, "least_requests": 32, "requests_per_concurrency": 4,
             "uncached_per_concurrency": 2, "light_per_gpu": 0,
@@ -100,17 +110,17 @@ def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:
     return waits if known else {**waits, "slo": data["slo"]["default"]}
 
 
-# The fastest links of the InfiniBand simulator: HDR, four lanes.
+# Fastest links of the InfiniBand simulator: HDR, four lanes.
 _SIMULATED_GBPS = 200
 _MANY_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedSite:
-    """What the site states: `gpufleet_criteria`, `gpufleet_settings`, and hosts of its inventory that have no GPU.
+    """Configuration of the site: `gpufleet_criteria`, `gpufleet_settings`, and hosts of its inventory without GPUs.
 
-    `default_criteria` are those of the rehearsal, for a site that states none; `node_names` says whether a host has a
-    `gpufleet_node_name` of its own.
+    - `default_criteria`: those of the rehearsal, for a site without criteria.
+    - `node_names`: whether a host has its own `gpufleet_node_name`.
     """
 
     criteria: Mapping[str, Any] = field(default_factory=dict)
@@ -120,7 +130,7 @@ class StatedSite:
     node_names: bool = False
 
     def option(self, gate: str, name: str) -> Any:
-        """Return a stated option, None if it is not stated."""
+        """Return a configured option, None without one."""
         options = self.settings.get(gate)
         return options.get(name) if isinstance(options, Mapping) else None
 
@@ -130,15 +140,15 @@ class Simulation:
     """What was simulated for the site.
 
     Args:
-        site: what the site states.
+        site: configuration of the site.
         model: the healthy cluster.
-        facility: settings of the drawn facility record.
+        facility: settings of the generated facility record.
         facility_fault: whether a fault of this rehearsal is in the facility record.
         cabling: file with the plan of the simulated fabric; empty without one.
         fabric: whether there is a simulated fabric.
         full: whether programs really run where they can.
         bmc_access: settings of check bmc-reached for the simulated BMCs.
-        bmcs: how many there are.
+        bmcs: number of simulated BMCs.
         storage: whether there is a simulated shared volume.
     """
 
@@ -156,7 +166,7 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """One thing that is not the site's own: the note that says so, and the settings that make it so."""
+    """One replacement: its note, and its settings."""
 
     note: str
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -164,14 +174,14 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Substitution:
-    """What a run on the simulated cluster needs: `gpufleet_forced_settings` and `gpufleet_notes`."""
+    """Settings and notes of a run on the simulated cluster: `gpufleet_forced_settings` and `gpufleet_notes`."""
 
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 def substitution_for(simulation: Simulation) -> Substitution:
-    """Return everything that is not the site's own in a run on the simulated cluster."""
+    """Return everything that is replaced in a run on the simulated cluster."""
     found = [entry for replace_one in REPLACEMENTS if (entry := replace_one(simulation)) is not None]
     settings: dict[str, dict[str, Any]] = {}
     for entry in found:
@@ -207,7 +217,7 @@ def _facility_record(simulation: Simulation) -> Replacement:
     if not stated:
         note = "facility record: drawn for this rehearsal, because gpufleet_settings.facility.record is not stated"
         return Replacement(note=note, settings=drawn)
-    # A record that is missing is drawn for nobody: the gate fails on it, as it does on real hosts.
+    # A missing record is not replaced: the gate fails on it, as it does on real hosts.
     problem = _unreadable(Path(str(stated)).expanduser())
     if problem:
         return Replacement(note=f"facility record: the site's own, {stated}, which cannot be read: {problem}")
@@ -218,7 +228,7 @@ def _facility_record(simulation: Simulation) -> Replacement:
 
 
 def _bmcs(simulation: Simulation) -> Replacement | None:
-    # PDUs that the site states are real: none is asked.
+    # PDUs in the site's settings are real, so none is queried.
     silent: dict[str, Mapping[str, Any]] = {"pdu-feeds": {"pdus": {}}}
     if not simulation.bmcs:
         return Replacement(note="BMCs and PDUs: none is asked", settings=silent) if _states_pdus(simulation) else None

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The metrics exporters of all simulated hosts in one process: `<port>/hosts/<host>/metrics`; and external metrics."""
+"""Serves external metrics, and in one process the exporters of all simulated hosts: `<port>/hosts/<host>/metrics`."""
 
 from __future__ import annotations
 

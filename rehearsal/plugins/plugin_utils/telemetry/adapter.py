@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of prometheus-adapter's server: external metrics of a real Prometheus, by the rules that the chart has.
+"""Stand-in of prometheus-adapter's server: external metrics of a real Prometheus, by the rules of the chart.
 
-As kubernetes-sigs/prometheus-adapter has it: docs/externalmetrics.md (rules, `namespaced: false`) and
+As in kubernetes-sigs/prometheus-adapter: docs/externalmetrics.md (rules, `namespaced: false`) and
 pkg/external-provider/{provider,metric_converter}.go (an unknown metric is 404, a query that fails 500, values are in
-thousandths, labels are those of the sample). It asks nobody who calls, and has no custom metrics.
+thousandths, labels are those of the sample). It does not authenticate clients, and has no custom metrics.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _ROOT = f"/apis/{GROUP}"
 _LIMIT_S = 5.0
 _SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _PAIR = re.compile(r"^([a-zA-Z_][a-zA-Z0-9_]*)=([^=!]*)$")
-# What one that repeats itself says; no GPU draws so little.
+# Value of an adapter that repeats itself. No GPU draws so little.
 _STUCK = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """Where the rules are (JSON: `rules` as in the chart's `rules.external`, `state`), and Prometheus' port."""
+    """File of the rules (JSON: `rules` as in the chart's `rules.external`, `state`), and Prometheus' port."""
 
     rules: Path
     prometheus: int
 
     def known(self) -> tuple[str, dict[str, Json]]:
-        """Return how it behaves, and the rules by the names of their metrics."""
+        """Return its state, and the rules by the names of their metrics."""
         try:
             document = json.loads(self.rules.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -51,10 +51,10 @@ class Adapter:
         return state, {} if state == "blind" else {rule["name"]["as"]: rule for rule in document["rules"]}
 
     def values(self, metric: str, selector: str) -> list[Json] | None:
-        """Return the items of a metric, None for one that is not known.
+        """Return the items of a metric, None for an unknown one.
 
         Raises:
-            OSError: Prometheus does not answer.
+            OSError: Prometheus does not respond.
             ValueError: it refuses the query.
         """
         state, rules = self.known()
@@ -95,13 +95,13 @@ def _item(metric: str, sample: Json, *, stuck: bool) -> Json:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers what the API server and autoscalers ask."""
+    """Serves the API server and autoscalers."""
 
     adapter: Adapter
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Answer discovery of the version, and `namespaces/<namespace>/<metric>`."""
+        """Serve discovery of the version, and `namespaces/<namespace>/<metric>`."""
         path, _mark, query = self.path.partition("?")
         words = path.strip("/").split("/")
         if path == f"{_ROOT}/{VERSION}":
@@ -141,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_args: Any) -> None:
-        """Say nothing: autoscalers ask every second."""
+        """Log nothing, since autoscalers send a request every second."""
 
 
 def _status(code: int, reason: str, message: str) -> Json:
@@ -162,7 +162,7 @@ def serve(port: int, adapter: Adapter, files: Sequence[str]) -> ThreadingHTTPSer
     server.daemon_threads = True
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(*files)
-    # In the thread of the connection: who connects and says nothing keeps nobody else waiting.
+    # In the thread of the connection, so that a client that sends nothing blocks no other.
     server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server

@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Telemetry of a rehearsal as files and processes: exporters, a real Prometheus and a real Alertmanager on loopback.
 
-What they scrape, which rules they have and where alerts go is written by the stand-in of prometheus-operator
-(controllers/prometheus_operator.py) when the cluster's objects ask for it.
+The stand-in of prometheus-operator (controllers/prometheus_operator.py) writes targets, rules and receivers from the
+cluster's objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TARGETS, RULES = "targets", "rules"
 _NAMES = ("prometheus", "alertmanager", "exporters", "adapter")
 _WAVE = 0
 _INTERVAL_S = 2
-# One process serves the exporters of all hosts; on a big fleet it is asked less often.
+# One process serves the exporters of all hosts, so they are scraped less often on a large fleet.
 _SCRAPES_PER_S = 30
 
 
@@ -56,7 +56,7 @@ def telemetry_directory(rehearsal: Path) -> Path:
 
 
 def scrape_interval_s(hosts: int) -> int:
-    """Return how often exporters are asked."""
+    """Return the scrape interval of the exporters in seconds."""
     return max(_INTERVAL_S, -(-hosts // _SCRAPES_PER_S))
 
 
@@ -69,15 +69,15 @@ def plan_telemetry(
     tls: tuple[str, str] | None = None,
     taken: Collection[int] = (),
 ) -> SimulatedTelemetry:
-    """Write the first configuration and return what to run; nothing is scraped and no alert goes anywhere yet.
+    """Write the first configuration and return what to run. It has no targets and no receivers yet.
 
     Args:
-        directory: made anew.
+        directory: created anew.
         programs: Prometheus and Alertmanager.
-        model_file: what the exporters follow.
-        hosts: how many hosts there are.
+        model_file: the cluster model that the exporters follow.
+        hosts: number of hosts.
         hardware: directories of more SKU facts.
-        tls: files with certificate and key of the server of external metrics; None: there is none.
+        tls: certificate and key files of the server of external metrics; None: there is none.
         taken: ports that were chosen for other servers.
 
     Raises:
@@ -86,7 +86,7 @@ def plan_telemetry(
     shutil.rmtree(directory, ignore_errors=True)
     for name in (TARGETS, RULES):
         (directory / name).mkdir(mode=0o700, parents=True)
-    # A pod of a test listens on the last one, minutes from now.
+    # A test pod listens on the last one, minutes from here.
     ports = free_ports(_NAMES, taken=taken) | late_port("alert-receiver")
     write_atomic(directory / PORTS_FILE, json.dumps(ports))
     interval = f"{scrape_interval_s(hosts)}s"
@@ -108,7 +108,7 @@ def plan_telemetry(
 
 
 def _prometheus(directory: Path, program: Prometheus, port: int) -> ProcessSpec:
-    # For some seconds after a reload Prometheus knows no Alertmanager and drops what fires; it sends it again.
+    # For some seconds after a reload Prometheus has no Alertmanager and drops firing alerts. Then it sends them again.
     argv = (
         program.path, f"--config.file={directory / PROMETHEUS_FILE}", f"--storage.tsdb.path={directory / 'tsdb'}",
         f"--web.listen-address=127.0.0.1:{port}", "--web.enable-lifecycle", "--log.level=warn",
@@ -132,7 +132,7 @@ def _alertmanager(directory: Path, program: str, port: int) -> ProcessSpec:
 
 
 def prometheus_configuration(interval: str, ports: Mapping[str, int], *, wired: bool) -> dict[str, Any]:
-    """Return Prometheus' configuration (YAML reads JSON); targets and rules are files beside it."""
+    """Return Prometheus' configuration (JSON is YAML). Targets and rules are files beside it."""
     document: dict[str, Any] = {
         "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
         "rule_files": [f"{RULES}/*.json"],
@@ -153,6 +153,6 @@ def prometheus_configuration(interval: str, ports: Mapping[str, int], *, wired: 
 def alertmanager_configuration(
     routes: tuple[dict[str, Any], ...], receivers: tuple[dict[str, Any], ...]
 ) -> dict[str, Any]:
-    """Return Alertmanager's configuration: what no route takes goes nowhere."""
+    """Return Alertmanager's configuration. Alerts without a route are dropped."""
     root = {"receiver": "null", "group_by": ["namespace"], "group_wait": "1s", "group_interval": "2s"}
     return {"route": {**root, "routes": list(routes)}, "receivers": [{"name": "null"}, *receivers]}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where Prometheus comes from: the machine, or a package unpacked into the rehearsal's cache. Alertmanager is built."""
+"""Finds Prometheus: on the machine, or in a package unpacked into the rehearsal's cache. Alertmanager is built."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HINT = f"apt-get install {PACKAGE} (and systemctl disable --now {PACKAGE}), or 
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """Path of the program, and what it needs in its environment."""
+    """Path of the program, and its environment variables."""
 
     path: str
     environment: dict[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ def ensure_prometheus(cache: Path, progress: Progress, alive: Callable[[], None]
     """Return Prometheus, unpacked into the cache if the machine does not have it.
 
     Raises:
-        UnavailableError: it is not there and cannot be had; the hint says how to install it.
+        UnavailableError: it is not there and cannot be fetched; the hint has the command that installs it.
     """
     installed = find_prometheus(Path("/"))
     if installed is not None:
@@ -47,12 +47,12 @@ def ensure_prometheus(cache: Path, progress: Progress, alive: Callable[[], None]
 
 
 def _problem(packages: Packages) -> str:
-    """Return why the unpacked program cannot be run, nothing if it can."""
+    """Return why the unpacked program cannot run, empty if it can."""
     found = find_prometheus(packages.root)
     return packages.problem([found], packages.environment()) if found else f"{PACKAGE} is missing"
 
 
 def find_prometheus(root: Path) -> str | None:
-    """Return the program below a root directory; for `/` it may be anywhere on PATH."""
+    """Return the program below a root directory. For `/` it may be anywhere on PATH."""
     places = [str(root / "usr" / "bin")] + ([os.environ.get("PATH", "")] if root == Path("/") else [])
     return shutil.which(PACKAGE, path=os.pathsep.join(places))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Serves the exporters' pages, following the model file; beside them external metrics (adapter.py)."""
+"""Serves the exporters' pages from the model file, and external metrics (adapter.py)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from ..model.spec import read_spec
 from ..model.values import ClusterModel, Gpu, Node
 from .adapter import Adapter, serve
 
-# What the metrics exporter of one host says, in the format of dcgm-exporter, computed from the model. Pure.
+# Page of one host's metrics exporter, in the format of dcgm-exporter, computed from the model. Pure.
 
 _OLDEST_S = 120.0
 _STRANGER = "GPU-ffffffff-0000-4000-8000-{:012x}"
-# One slice as `nvidia-smi mgi` numbers it where a GPU is not divided.
+# The instance that a GPU without MIG slices has in `nvidia-smi mig`.
 _MIG_INSTANCE, _MIG_PROFILE = "0", "7g.80gb"
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One metric: name, help, type, and its value for a GPU, given something that varies from moment to moment."""
+    """One metric: name, help, type, and its value for a GPU, given a number that varies over time."""
 
     name: str
     help: str
@@ -53,7 +53,7 @@ _DEVICE = (
     _Field("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", lambda _gpu, _shake: 0),
     _Field("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", lambda gpu, _shake: gpu.memory_mib),
 )
-# Not there for a GPU in MIG mode.
+# Missing for a GPU in MIG mode.
 _UTILISATION = _Field("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", lambda _gpu, _shake: 0)
 _PROFILING = _Field(
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
@@ -63,7 +63,7 @@ _PROFILING = _Field(
 
 
 def metrics_of(node: Node, now_s: float, started_s: float) -> str | None:
-    """Return the page of a host's exporter, None when it refuses to answer.
+    """Return the page of a host's exporter, None if it does not respond.
 
     Args:
         node: the host.
@@ -72,14 +72,14 @@ def metrics_of(node: Node, now_s: float, started_s: float) -> str | None:
     """
     if node.exporter == "down":
         return None
-    # With a time of its own a sample outlives the scrape that brought it: that is how old values stay visible.
-    # Older than Prometheus looks back it would only be missing.
+    # With its own time stamp a sample stays visible after the scrape. A sample older than Prometheus' lookback would
+    # only be missing.
     frozen_s = max(started_s, now_s - _OLDEST_S)
     at = f" {round(frozen_s * 1000)}" if node.exporter == "frozen" else ""
     moment = frozen_s if at else now_s
-    # A DCGM that has no XID to tell gives a blank, which the exporter leaves out (NVIDIA/dcgm-exporter#700).
+    # A DCGM without an XID reports a blank, which the exporter leaves out (NVIDIA/dcgm-exporter#700).
     device = [field for field in _DEVICE if node.exporter != "no-xids" or field.name != "DCGM_FI_DEV_XID_ERRORS"]
-    # The labels of a GPU are the same for all that is said of devices.
+    # The labels of a GPU are the same for all device metrics.
     rows = [(labels, gpu, _shake(gpu, moment)) for labels, gpu in _rows(node, _DEVICE[0])]
     pages = [_page(field, rows, at) for field in device]
     for field in (_UTILISATION, _PROFILING):
@@ -119,8 +119,8 @@ def _labels(node: Node, gpu: Gpu, uuid: str, slices: dict[str, str], index: int 
 
 
 def _shake(gpu: Gpu, moment: float) -> float:
-    """A power reading is never the same twice."""
-    # A prime number: readings a whole scrape interval apart differ, too.
+    """Return a variation of power readings, which are never the same twice."""
+    # A prime number, so that readings one scrape interval apart differ, too.
     return (int(moment * 1000) * 7919 + gpu.index * 104729) % 1999 / 1000 - 1.0
 
 
@@ -134,7 +134,7 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Exporters:
-    """The hosts of the model file, read again when it changes."""
+    """Hosts of the model file, which is read again when it changes."""
 
     def __init__(self, model: Path, hardware: Sequence[Path]) -> None:
         """Read the model.
@@ -145,12 +145,12 @@ class Exporters:
         self._path, self._skus = model, load_hardware([_HARDWARE, *hardware])
         self._lock = threading.Lock()
         self._stamp, self._nodes = 0, dict[str, Node]()
-        # Since when a host repeats itself, by its name.
+        # By host, since when it repeats itself.
         self._since: dict[str, float] = {}
         self._read()
 
     def page(self, host: str) -> str | None:
-        """Return the page of a host's exporter, None when there is no answer."""
+        """Return the page of a host's exporter, None without a response."""
         with self._lock:
             if self._path.stat().st_mtime_ns != self._stamp:
                 try:
@@ -160,7 +160,8 @@ class Exporters:
             node, now = self._nodes.get(host), time.time()
             if node is None:
                 return None
-            # Not earlier than this scrape: Prometheus marks what came without a time until now as gone at that moment.
+            # Not before this scrape: Prometheus marks a series whose samples had no time stamp before as stale at that
+            # time.
             since = self._since.setdefault(host, now) if node.exporter == "frozen" else now
             return metrics_of(node, now, since)
 
@@ -173,13 +174,13 @@ class Exporters:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers a scrape; one that is refused gets a closed connection."""
+    """Serves a scrape. A refused one gets a closed connection."""
 
     exporters: Exporters
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Answer `/hosts/<host>/metrics`, and `/healthy` for the supervisor."""
+        """Serve `/hosts/<host>/metrics`, and `/healthy` for the supervisor."""
         words = self.path.strip("/").split("/")
         if words == ["healthy"]:
             self._send("ok\n")
@@ -200,7 +201,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_args: Any) -> None:
-        """Say nothing: a line for every scrape helps nobody."""
+        """Log nothing: a line per scrape is of no use."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The worlds of rehearsal/recipes/worlds/: healthy sites, each a file that is called as its id."""
+"""The reference sites of rehearsal/recipes/worlds/: healthy sites, each a file named after its id."""
 
 from __future__ import annotations
 
@@ -30,15 +30,20 @@ from ..faults.catalogue import DRA, gives_out_by_claims, words_of_model
 from ..model.spec import OtherAdapter, PlannedNode, Shape, rack_name
 from ..model.values import ClusterModel
 
-# A world: the shape of a real, healthy site, as changes to inventory, hardware facts and cluster model.
+# A reference site: the shape of a real, healthy site, as changes to inventory, hardware facts and cluster model.
 
-# A world: the shape of a real, healthy site, as changes to inventory, hardware facts and cluster model.
+# The same site as values.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGroup:
-    """Hosts of one kind. `hcas` and `others` as in PlannedNode; `racks` are theirs in turn, else four hosts a rack;
-    `outside`: the site has them and does not state them in the inventory; `unit`: those of another share no leaf."""
+    """Hosts of one kind.
+
+    - `hcas`, `others`: as in PlannedNode.
+    - `racks`: the hosts take turns in these; by default four hosts per rack.
+    - `outside`: the site has them, but not in the inventory.
+    - `unit`: hosts of different units share no leaf.
+    """
 
     sku: str
     count: int = 1
@@ -51,7 +56,7 @@ class HostGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What the site states of itself, as `gpufleet_<name>`; what is not here is as in any rehearsal."""
+    """Variables of the site, as `gpufleet_<name>`. All others are as in any rehearsal."""
 
     profile: Literal["on_premises", "colocation", "cloud"] = "on_premises"
     driver_owner: Literal["host", "operator"] = "host"
@@ -63,7 +68,7 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardwareChange:
-    """A SKU file of the site's own: the facts of SKU `like`, with these in their place."""
+    """A SKU file of the site: the facts of SKU `like`, overridden by these."""
 
     like: str
     facts: dict[str, Any]
@@ -74,14 +79,14 @@ class World:
     """One healthy site.
 
     Args:
-        title: what is real about it, in one line.
-        sources: where that can be read.
+        title: its real property, in one line.
+        sources: where it is documented.
         gates: the gates that it declares; every one of them must pass.
         hosts: its GPU hosts.
-        inventory: what it states of itself.
-        hardware: SKUs of its own, by name.
-        model: what the simulators draw in another way.
-        leaves_out: what is real about it and not drawn, one line each.
+        inventory: its variables.
+        hardware: its own SKUs, by name.
+        model: patches to the simulated cluster.
+        leaves_out: real properties that are not simulated, one line each.
         plan: whether the site keeps a cabling plan.
     """
 
@@ -107,12 +112,12 @@ class World:
 
     @property
     def inventory_nodes(self) -> tuple[PlannedNode, ...]:
-        """The hosts that its inventory states."""
+        """Hosts in its inventory."""
         return tuple(node for node in self.nodes if not node.outside)
 
     @property
     def nodes(self) -> tuple[PlannedNode, ...]:
-        """All hosts, called gpu01 and so on through all groups."""
+        """All hosts, named gpu01 and so on across all groups."""
         groups = [(group, place) for group in self.hosts for place in range(group.count)]
         width = max(2, len(str(len(groups))))
         return tuple(
@@ -125,13 +130,13 @@ class World:
         )  # fmt: skip
 
 
-# The SKU files that the site of a world keeps beside those of the collection.
+# The SKU files of a reference site, beside those of the collection.
 
 _HARDWARE = RECIPES / "hardware"
 
 
 def write_hardware(world: World, directory: Path) -> tuple[Path, ...]:
-    """Write the world's own SKUs below `directory`; return it as recipe data of the site, nothing if there are none.
+    """Write the site's own SKUs below `directory`. Return it as recipe data of the site, empty if there are none.
 
     Raises:
         NotFoundError: a SKU is like one that recipes/hardware/ does not have.
@@ -156,7 +161,7 @@ def write_hardware(world: World, directory: Path) -> tuple[Path, ...]:
 
 
 def world_hardware(world: World, directory: Path) -> dict[str, Sku]:
-    """Return every SKU, the world's own included, whose files are written below `directory`.
+    """Return every SKU, including the site's own, whose files are written below `directory`.
 
     Raises:
         ProblemsError: a fact is not valid.
@@ -167,11 +172,11 @@ def world_hardware(world: World, directory: Path) -> dict[str, Sku]:
 
 LIST = "list"
 HOSTS_WANTED = {"multi_node": 2, "three_hosts": 3, "eight_hosts": 8}
-"""How many hosts of one kind a world must have for each word: hosts are compared with equal ones."""
+"""By word the number of hosts of one kind that a site needs, since hosts are compared with those of the same model."""
 
 
 def load_worlds(directory: Path) -> dict[str, World]:
-    """Return every world by id.
+    """Return every reference site by id.
 
     Args:
         directory: the collection's rehearsal/recipes directory.
@@ -197,10 +202,10 @@ def load_worlds(directory: Path) -> dict[str, World]:
 
 
 def world_or_error(worlds: Mapping[str, World], name: str) -> World:
-    """Return the world of that id.
+    """Return the reference site of that id.
 
     Raises:
-        NotFoundError: there is none; names the nearest ones.
+        NotFoundError: there is none; the message names the nearest ones.
     """
     if name not in worlds:
         hint = f"{nearest_hint(name, worlds)} (playbook rehearse_worlds prints all)"
@@ -209,8 +214,10 @@ def world_or_error(worlds: Mapping[str, World], name: str) -> World:
 
 
 def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> frozenset[str]:
-    """Return the words by which a fault says what it needs, for a world and its healthy model; the README of the faults
-    explains them."""
+    """Return the words that a site with its healthy model offers to faults, which list those that they need.
+
+    The README of the faults explains the words.
+    """
     skus = [hardware[group.sku] for group in world.hosts if not group.outside]
     aside = {entry["node"] for entry in world.inventory.quarantine}
     alike = max(Counter(node.sku for node in world.inventory_nodes if node.name not in aside).values())
@@ -218,7 +225,7 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
         **words_of_model(model, skus),
         DRA: gives_out_by_claims(world.inventory.overrides),
         "plan": world.plan and bool(model.infiniband.switches),
-        # Adapters that call themselves otherwise than the plan are known by the GUIDs that their host says.
+        # Adapters whose names differ from the plan are identified by the GUIDs that their host reports.
         "adapter_names": not (world.plan and model.infiniband.switches)
         or "{hca}" in model.infiniband.adapter_description,
         **{word: alike >= least for word, least in HOSTS_WANTED.items()},
