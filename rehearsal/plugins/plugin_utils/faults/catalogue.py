@@ -300,7 +300,7 @@ def words_of_model(model: ClusterModel, skus: Sequence[Sku]) -> dict[str, bool]:
 
 
 def gives_out_by_claims(overrides: Mapping[str, object]) -> bool:
-    """Return whether the components' values make the DRA driver allocate GPUs, so that gate gpu_stack needs its slices."""
+    """Return whether the components' values make the DRA driver allocate GPUs. Then gate gpu_stack needs its slices."""
     found: object = overrides
     for key in ("nvidia-dra-driver-gpu", "resources", "gpus", "enabled"):
         found = found.get(key) if isinstance(found, Mapping) else None

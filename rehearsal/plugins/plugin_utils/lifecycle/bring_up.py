@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Brings a rehearsal up: sweep, toolchain, simulators, control plane with its nodes, controllers."""
+"""Starts a rehearsal: cleanup, toolchain, simulators, control plane with its nodes, controllers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     """Start a rehearsal and return it when every node is Ready.
 
     Raises:
-        BringupError: something is missing, not valid or did not start; nothing of it is left running.
+        BringupError: something is missing, not valid or did not start. Then nothing is left running.
     """
     refuse_missing_programs()
     if request.full:
@@ -60,7 +60,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         nodes=request.nodes,
         programs={name: str(program.path) for name, program in programs.items()},
         version=version,
-        # Ports of PDUs are known once the rehearsal is up.
+        # Ports of PDUs are known only once the rehearsal is up.
         settings=laid_over(
             request.settings, laid_over(simulated.substitution.settings, {"pdu-feeds": {"pdus": bmcs.pdus}})
         ),
@@ -76,20 +76,20 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
 
 
 def _refuse_missing_sets(request: RehearsalRequest) -> None:
-    """What is to run for real must be there before anything starts."""
+    """Refuse a `full` rehearsal without its programs, before anything starts."""
     wanted = sorted(path.stem for path in (request.collection / "requirements").glob("full-*.txt"))
     missing = [name for name in wanted if not (request.collection / ".cache" / name / "bin").is_dir()]
     if missing or not wanted:
         reason = f"not installed: {', '.join(missing) or 'its programs'}."
         raise NotFoundError("rehearsal with FULL", reason, "run make setup-full in a checkout of the collection")
     for name in wanted:
-        # tools/setup_full removes a set that nobody used for long.
+        # tools/setup_full removes a set that was not used for long.
         with suppress(OSError):
             os.utime(request.collection / ".cache" / name / ".stamp")
 
 
 def _clean(directory: Path, progress: Progress) -> None:
-    """Remove what a dead run left; refuse to disturb a live one."""
+    """Clean up after a dead run; refuse to touch a live one."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -112,7 +112,7 @@ def _start(
     for attempt in range(1, _TRIES + 1):
         pull_s = simulated.model.stack.image_pull_s
         audit = request.directory / "audit.log" if request.audit else None
-        # Theirs stay the same in this directory, so the others make room.
+        # Their ports stay the same in this directory, so the other ports avoid them.
         bmcs = _bmcs(simulated, request)
         plane = plan_control_plane(
             request.directory / "cluster", paths, nodes, stages, pull_s, audit=audit, taken=bmcs.ports
@@ -129,7 +129,8 @@ def _start(
             ),
             volatile=(str(plane.directory), str(request.directory / INVENTORY_FILE)), simulated=True,
             ports=plane.ports, kubeconfig=str(plane.kubeconfig),
-            # Whoever keeps it may try out what a death does; whoever calls this without a playbook looks by himself.
+            # A kept rehearsal may be used to try out a death of a process. A caller without a playbook checks the
+            # processes itself.
             ends_run=not request.keep and controller.pid != os.getpid(),
         )  # fmt: skip
         try:
@@ -143,7 +144,7 @@ def _start(
 
 
 def _with_exec_shims(plane: ControlPlane, request: RehearsalRequest) -> tuple[ProcessSpec, ...]:
-    """The control plane, with KWOK finding on its PATH what `kubectl exec` runs: the tools of the pod's host."""
+    """Return the control plane in which KWOK's PATH has what `kubectl exec` runs: the tools of the pod's host."""
     path = {"PATH": str(exec_shims(request.directory))}
     return tuple(
         replace(process, env=process.env | path) if process.name == "kwok" else process for process in plane.processes
@@ -172,7 +173,7 @@ def _telemetry(
 def _controllers(
     plane: ControlPlane, simulated: Simulated, request: RehearsalRequest, telemetry: SimulatedTelemetry | None
 ) -> tuple[ProcessSpec, ...]:
-    """The simulated operators; they follow the model file."""
+    """Return the process of the simulated operators, which follow the model file."""
     env = {PORT_VARIABLE: str(telemetry.ports["alert-receiver"])} if telemetry else {}
     if simulated.fio is not None:
         env |= {FIO_VARIABLE: simulated.fio.path, LIBRARIES_VARIABLE: simulated.fio.libraries}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Setting and lifting faults of a rehearsal that is up: in the cluster model, and on the hosts that it changes."""
+"""Sets and lifts faults of a running rehearsal: in the cluster model, and on the hosts that it changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a rehearsal has now: its faults, and which of them were set and lifted."""
+    """All current faults of a rehearsal, and those that were just set and lifted."""
 
     faults: tuple[str, ...]
     set: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Changed:
 
 
 def faults_of(directory: Path) -> tuple[str, ...]:
-    """Return the faults of the rehearsal in a directory; nothing without one that is up."""
+    """Return the faults of the rehearsal in a directory; empty unless it is up."""
     return tuple(map(_name, read_spec(directory / MODEL_FILE).faults)) if is_up(directory) else ()
 
 
@@ -63,14 +63,14 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
     """Set and lift faults, and return once cluster and hosts have them.
 
     Args:
-        directory: that of the rehearsal.
+        directory: directory of the rehearsal.
         wanted: as in `FAULTS=`.
         lifted: `id`, `id@subject`, or `all`.
 
     Raises:
         NotFoundError: no rehearsal is up there.
-        ProblemsError: every fault that is not known, is not there, or that only a start can set or lift.
-        UnavailableError: the simulated operators do not take it up.
+        ProblemsError: every fault that is unknown, is not set, or can be set or lifted only at the start.
+        UnavailableError: the simulated operators do not apply it.
     """
     if not is_up(directory):
         raise NotFoundError(f"rehearsal in {directory}", "none is up.", f"start one: {_start_of()}")
@@ -79,7 +79,7 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
     healthy = healthy_cluster(spec, hardware)
     gone = _lifted(spec.faults, lifted)
     left = tuple(fault for fault in spec.faults if fault not in gone)
-    # Another draw for each fault: one without a subject hits another one every time.
+    # Another seed for each fault: a fault without a subject hits another one every time.
     fresh = choose_faults(wanted, healthy, load_catalogue(), spec.seed + len(left))
     if twice := sorted({*map(_name, left)} & {*map(_name, fresh)}):
         raise InputError(
@@ -97,19 +97,19 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
 
 
 def _start_of(of_make: str = "", variables: str = "") -> str:
-    """Return the commands that start a rehearsal that stays up: of a checkout, and of an installed collection."""
+    """Return the commands that start a rehearsal that stays up, in a checkout and in an installed collection."""
     installed = f"ansible-playbook gpufleet.bringup.rehearse {variables}-e gpufleet_rehearsal_keep=true"
     return f"make rehearse {of_make}KEEP=1, or {installed}"
 
 
 def is_up(directory: Path) -> bool:
-    """Whether a rehearsal is up in a directory, so that its faults can be set and lifted."""
+    """Return whether a rehearsal is up in a directory, so that its faults can be set and lifted."""
     state = read_state(directory)
     return state is not None and state.supervisor.alive() and state.phase in ("ready", "degraded")
 
 
 def _hardware(directory: Path) -> list[Path]:
-    """The directories of SKU facts with which the simulated operators were started."""
+    """Return the directories of SKU facts with which the simulated operators were started."""
     spec = load(SupervisorSpec, directory / SPEC_FILE)
     argv = next(process.argv for process in spec.processes if process.name == "controllers")
     return [RECIPES / "hardware", *(Path(argv[n + 1]) for n, word in enumerate(argv) if word == "--hardware")]
@@ -130,7 +130,7 @@ def _lifted(faults: Sequence[Fault], texts: Iterable[str]) -> tuple[Fault, ...]:
 
 
 def _refuse_what_a_start_needs(healthy: ClusterModel, faults: Iterable[Fault]) -> None:
-    """Raise ProblemsError for the faults that are in what is read, signed or built when a rehearsal starts."""
+    """Refuse faults in data that is read, signed or built when a rehearsal starts, as ProblemsError."""
     problems: list[BringupError] = []
     usual = dict(_read_at_start(healthy, healthy))
     for fault in faults:

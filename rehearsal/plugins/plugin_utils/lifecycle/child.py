@@ -25,14 +25,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction
 
 from ..processes.spec import ChildState, Probe, ProcessSpec, identify
 
-# Asking a local process whether it serves.
+# Probes whether a local process serves.
 
 _HOST = "127.0.0.1"
 _TIMEOUT_S = 2.0
 
 
 def serves(probe: Probe) -> bool:
-    """Whether the process answers as its probe expects, asked once."""
+    """Return whether the process responds as its probe expects, in a single try."""
     try:
         return _answers(probe) if probe.path else _accepts(probe.port)
     except (OSError, http.client.HTTPException):
@@ -75,7 +75,7 @@ _CLASH = "address already in use"
 
 @dataclass(slots=True)
 class Child:
-    """A started process and what is known of it."""
+    """A started process and its state."""
 
     spec: ProcessSpec
     process: subprocess.Popen[bytes]
@@ -95,7 +95,7 @@ class Child:
         return self.process.poll() is None
 
     def advance(self) -> str:
-        """Look at it once while it starts; return a problem, or nothing.
+        """Check it once while it starts. Return a problem, or an empty text.
 
         A process that ended without success, or is not healthy in time, is a problem and final.
         """
@@ -111,7 +111,7 @@ class Child:
         return ""
 
     def ended(self) -> str:
-        """Return how it ended, for people."""
+        """Return how it ended, for a message."""
         code = self.process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return f"{self.spec.name} {how}"
@@ -125,11 +125,11 @@ class Child:
         return excerpt(text, 1500)
 
     def clashed(self) -> bool:
-        """Whether its log says that its port is taken."""
+        """Return whether its log reports that its port is taken."""
         return _CLASH in self.tail().lower()
 
     def stop(self, number: signal.Signals) -> None:
-        """Signal it and the group that it leads."""
+        """Send a signal to it and the process group that it leads."""
         if not self.running:
             return
         try:
@@ -139,7 +139,7 @@ class Child:
 
 
 def start_child(spec: ProcessSpec, logs: Path, environ: Mapping[str, str]) -> Child:
-    """Start a process that dies with this one.
+    """Start a process that ends with this one.
 
     Raises:
         OSError: the program cannot be run.
@@ -154,39 +154,39 @@ def start_child(spec: ProcessSpec, logs: Path, environ: Mapping[str, str]) -> Ch
     return Child(spec, process, log, identity.start_ticks if identity else 0, Deadline.after(spec.limit_s))
 
 
-# Ending the children of children.
+# Ends the children of children.
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of its descendants' orphans, so that it can end them, too."""
+    """Make this process the subreaper of its descendants, so that it can end their orphans, too."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-# Ending in order: a signal that ends this process lets it first remove what it has begun.
+# Ending in order: on a signal this process first removes what it has begun.
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Ended(BaseException):
-    """A signal came; nobody but `ending_in_order` may catch it."""
+    """A signal arrived. Only `ending_in_order` may catch it."""
 
 
 @contextmanager
 def ending_in_order(alive: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """Within this, SIGINT, SIGTERM and SIGHUP end the process only after what was begun is removed.
+    """In this block SIGINT, SIGTERM and SIGHUP end the process only after cleanup.
 
-    Ansible's workers die of a signal at once: a compiler and its temporary files would stay. Here a signal is noted,
-    and raised by the next look at whether the controller is alive: raised anywhere it could hit the moment in which a
-    child was started that nobody knows of yet. Signals can be handled in the main thread only, and are not elsewhere.
+    Ansible's workers die of a signal at once: a compiler and its temporary files would remain. Here a signal is noted,
+    and raised by the next check whether the controller is alive. Raised anywhere it could hit the moment in which a
+    child was started that is not yet known. Signals can be handled only in the main thread; elsewhere nothing changes.
 
     Args:
         alive: raises AbortedError once the controller is gone.
 
     Yields:
-        What to call in its place, often.
+        The function to call in its place, often.
     """
     if threading.current_thread() is not threading.main_thread():
         yield alive

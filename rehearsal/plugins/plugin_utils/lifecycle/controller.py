@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The process that a rehearsal belongs to: the `ansible-playbook` that started it."""
+"""The process that owns a rehearsal: the `ansible-playbook` that started it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The inventory of a rehearsal that is up: with it every playbook works on its cluster, without further variables."""
+"""The inventory of a running rehearsal: with it every playbook works on its cluster, without further variables."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ _HEADER = """\
 """
 _TEMPLATES = ("{{", "{%", "{#")
 _OF_FAULTS = "faults of this rehearsal: "
-# The list of notes, and in it the one about faults with the lines over which it goes.
+# The list of notes, and in it the one about faults with its continuation lines.
 _NOTES = re.compile(rf"^( +)gpufleet_notes:\n(?:\1- ['\"]?{_OF_FAULTS}.*\n(?:\1  .*\n)*)?", re.MULTILINE)
 
 
 def fault_notes(faults: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the note about the faults of a rehearsal: without it a report that says "passed" does not say of what."""
+    """Return the note about the faults of a rehearsal.
+
+    Without it a report with "passed" would not show what was broken.
+    """
     return (f"{_OF_FAULTS}{', '.join(faults)}",) if faults else ()
 
 
 def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, Any]:
     """Return the inventory as plain data."""
     stated = request.inventory
-    # As variables of hosts, which win over group variables that may lie beside a copy of the file.
+    # As variables of hosts, which override group variables beside a copy of the file.
     simulation = {
         "ansible_connection": CONNECTION,
         "ansible_python_interpreter": sys.executable,
@@ -55,7 +58,7 @@ def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, A
         "gpufleet_notes": list(rehearsal.notes),
         "gpufleet_default_criteria": request.site.default_criteria,
         "gpufleet_recipe_data": [str(path) for path in request.recipe_data],
-        # What was accepted of rehearsals, and not of the cluster whose name it may have.
+        # Baselines of rehearsals, and not of a cluster that may have the same name.
         "gpufleet_baseline_rehearsal": True,
     }
     hosts = {}
@@ -65,7 +68,7 @@ def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, A
         own |= {"gpufleet_bmc": rehearsal.bmcs[node.name]} if rehearsal.bmcs.get(node.name) else {}
         hosts[node.name] = {**stated.hosts.get(node.name, {}), **own, **simulation}
     others = {
-        # No task reaches them: the first simulated host answers.
+        # No task reaches them, so they connect to the first simulated host.
         name: {**stated.hosts.get(name, {}), **simulation, "gpufleet_rehearsal_host": rehearsal.hosts[0].name}
         for name in request.site.other_hosts
     }
@@ -80,11 +83,11 @@ def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, A
 
 
 def write_inventory(request: RehearsalRequest, rehearsal: Rehearsal) -> Path:
-    """Write the inventory into the directory of the rehearsal, whole or not at all, for its owner alone."""
+    """Write the inventory into the directory of the rehearsal, atomically, readable by its owner only."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Safe dumper whose texts are texts for Ansible, too."""
+        """Safe dumper whose texts stay texts for Ansible, too."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -105,7 +108,7 @@ def write_inventory(request: RehearsalRequest, rehearsal: Rehearsal) -> Path:
 
 
 def note_faults(directory: Path, faults: tuple[str, ...]) -> None:
-    """Let the inventory of a rehearsal that is up say which faults it has from now on."""
+    """Update the faults in the inventory of a running rehearsal."""
     path = directory / INVENTORY_FILE
     if not path.is_file():
         return

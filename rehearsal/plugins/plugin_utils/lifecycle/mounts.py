@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Mounts that a rehearsal made, found by where they lie and removed."""
+"""Finds and removes mounts that a rehearsal made, by their mount points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def mounts_below(directory: Path, mountinfo: str) -> list[str]:
     """Return the mount points below a directory, deepest first.
 
     Args:
-        mountinfo: the text of /proc/self/mountinfo.
+        mountinfo: text of /proc/self/mountinfo.
     """
     prefix = str(directory) + "/"
     points = [line.split()[4] for line in mountinfo.splitlines() if len(line.split()) > 4]
@@ -27,7 +27,7 @@ def mounts_below(directory: Path, mountinfo: str) -> list[str]:
 
 
 def unmount_below(directory: Path) -> list[str]:
-    """Detach every mount below a directory; return those that are still there."""
+    """Detach every mount below a directory. Return those that are still there."""
     own = Path("/proc/self/mountinfo")
     libc = ctypes.CDLL(None, use_errno=True)
     for point in mounts_below(directory, own.read_text()):

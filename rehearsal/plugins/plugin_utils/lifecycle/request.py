@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a rehearsal is asked for and what it gives: playbooks, commands to go on with, programs that it needs."""
+"""Input and output of a rehearsal: playbooks, commands to continue with it, programs that it needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ..places import COLLECTION_ROOT, DATA
 from ..substitution.replacements import StatedSite
 from ..worlds.catalogue import load_worlds, world_or_error
 
-# What a rehearsal is asked for, and what it gives.
+# Input of a rehearsal, and its result.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,23 +39,23 @@ class RehearsalRequest:
 
     Args:
         directory: the rehearsal's own directory.
-        cache: where built programs are kept.
+        cache: directory of built programs.
         collection: root of gpufleet.bringup; in a checkout `make setup-full` installs its sets there.
         nodes: the hosts to simulate.
         faults: fault ids or files.
         keep: leave it up after the controller's end.
         recipe_data: recipe directories of the site, beside the collection's own.
-        shapes: how the healthy cluster differs from the one that follows from its hosts.
+        shapes: differences of the healthy cluster from the one that is derived from its hosts.
         plan: whether the site keeps a cabling plan.
-        site: what else the site states.
-        full: run for real what can run without the hardware, see `full_sets`.
+        site: the rest of the site's configuration.
+        full: really run what can run without the hardware, see `full_sets`.
         bmcs: names of the hosts whose BMC is simulated.
         pdus: whether the PDUs of their racks are, too.
-        audit: whether the API server writes who changed what, into `audit.log` of the directory.
-        settings: those of the world, beneath what the rehearsal replaces.
-        notes: what is to be said before what the rehearsal replaces.
-        inventory: what else the inventory of the rehearsal says.
-        dra: whether GPUs may be given out by claims; false refuses faults of them.
+        audit: whether the API server writes an audit log, `audit.log` in the directory.
+        settings: settings of the reference site, below those that the rehearsal replaces.
+        notes: notes before those about replacements.
+        inventory: the rest of the rehearsal's inventory.
+        dra: whether GPUs may be allocated by claims; false refuses faults of claims.
     """
 
     directory: Path
@@ -80,30 +80,30 @@ class RehearsalRequest:
 
     @property
     def recipes(self) -> tuple[Path, ...]:
-        """Every directory of recipe data, the collection's own first."""
+        """All directories of recipe data, the collection's own first."""
         return (RECIPES, *self.recipe_data)
 
     @property
     def hardware(self) -> tuple[Path, ...]:
-        """The directories with SKUs of the site; a directory of recipe data need not have one, but has to be there."""
+        """Directories with the site's SKUs. A directory of recipe data may have none, but it has to exist."""
         found = ((path, path / "hardware") for path in self.recipe_data)
         return tuple(skus for path, skus in found if skus.is_dir() or not path.is_dir())
 
     @property
     def full_sets(self) -> Path | None:
-        """Where `make setup-full` installs the programs that then run for real, a directory for each set."""
+        """Where `make setup-full` installs the programs that then really run, one directory per set."""
         return self.collection / ".cache" if self.full else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """A rehearsal that is up.
+    """A running rehearsal.
 
     Args:
-        settings: settings that are not the site's own in a run on it, for `gpufleet_forced_settings`.
-        notes: what is not the site's own, one line each, for `gpufleet_notes`.
+        settings: replaced settings in a run on it, for `gpufleet_forced_settings`.
+        notes: replacements, one line each, for `gpufleet_notes`.
         programs: path of every program by name.
-        bmcs: the URL of every simulated BMC by its host.
+        bmcs: URL of every simulated BMC by host.
     """
 
     directory: Path
@@ -123,7 +123,7 @@ class Rehearsal:
 
 
 def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[PlannedNode, ...]:
-    """Return the hosts to simulate: those of an inventory, or `count` numbered ones when it has none.
+    """Return the hosts to simulate: those of an inventory, or `count` numbered ones if it has none.
 
     Args:
         hosts: `name`, `sku`, `rack` and `hcas` of each; an empty `sku` or `rack` gets the default.
@@ -144,7 +144,7 @@ def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[Pl
     return tuple(nodes)
 
 
-# What can be rehearsed from start to end, beside a bring-up.
+# Playbooks that can be rehearsed from start to end, beside a bring-up.
 
 LIST = "list"
 SITE = "site"
@@ -157,7 +157,7 @@ _ALONE = {
 
 
 def known_plays(playbooks: Path = COLLECTION_ROOT / "playbooks" / "verbs") -> dict[str, str]:
-    """Return every verb that can be rehearsed, with what it does."""
+    """Return every verb that can be rehearsed, with its description."""
     found = {SITE: "Brings a site up, gate by gate (the default)."}
     for path in sorted(playbooks.glob("*.yml")):
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -166,7 +166,7 @@ def known_plays(playbooks: Path = COLLECTION_ROOT / "playbooks" / "verbs") -> di
 
 
 def plays_table() -> str:
-    """Return what can be rehearsed as text for a terminal."""
+    """Return the verbs that can be rehearsed as text for a terminal."""
     rows = known_plays()
     width = max(map(len, rows))
     return "\n".join(
@@ -175,7 +175,7 @@ def plays_table() -> str:
 
 
 def refuse_unknown_play(name: str) -> None:
-    """Raise NotFoundError for what cannot be rehearsed, with what can."""
+    """Raise NotFoundError for a verb that cannot be rehearsed. The message lists those that can."""
     known = known_plays()
     if name in known:
         return
@@ -186,12 +186,12 @@ def refuse_unknown_play(name: str) -> None:
 
 
 def request_problems(options: Mapping[str, Any], *, hosts: int, extra: Mapping[str, Any]) -> list[BringupError]:
-    """Return what is wrong with the names that a rehearsal is asked for, before anything is built or started.
+    """Return what is wrong with the names in a rehearsal's options, before anything is built or started.
 
     Args:
         options: the options of `rehearsal_start`.
-        hosts: how many hosts of the inventory are simulated.
-        extra: the variables of the command line.
+        hosts: number of simulated hosts of the inventory.
+        extra: variables of the command line.
     """
     problems: list[BringupError] = []
     play, world = str(options["play"]), str(options["world"])
@@ -210,15 +210,15 @@ def request_problems(options: Mapping[str, Any], *, hosts: int, extra: Mapping[s
     return problems
 
 
-# The connection of its hosts.
+# Connection of the simulated hosts.
 CONNECTION = "gpufleet.rehearsal.rehearsal"
-# What a rehearsal sets itself: it has to, and no fact comes over an extra variable.
+# Set by a rehearsal. A fact cannot override an extra variable, so they may not be extra variables.
 _SETS = ("gpufleet_forced_settings", "gpufleet_notes")
 _CONNECTION = ("ansible_connection", CONNECTION)
 
 
 def own_variables(extra: Mapping[str, Any]) -> list[BringupError]:
-    """Return the variables of the command line that would replace what a rehearsal sets itself."""
+    """Return the command line variables that would override those that a rehearsal sets."""
     wrong = {name: "is an extra variable, and a rehearsal sets it itself." for name in _SETS if name in extra}
     if extra.get(_CONNECTION[0], _CONNECTION[1]) != _CONNECTION[1]:
         wrong[_CONNECTION[0]] = "is an extra variable, and a rehearsal must not touch a machine."
@@ -232,13 +232,13 @@ def _noted(problems: list[BringupError], look: Callable[[], object]) -> None:
         problems.append(error)
 
 
-# Commands for a rehearsal that stays up, as a person can type them where it was started.
+# Commands for a kept rehearsal, as a person can type them where it was started.
 
 INVENTORY_FILE = "inventory.yml"
 
 
 def kept_lines(directory: Path, kubeconfig: str) -> list[str]:
-    """Return what a person needs who goes on with a rehearsal that stays up."""
+    """Return the lines for a person who continues with a kept rehearsal."""
     inventory = shown(directory / INVENTORY_FILE)
     rows = [
         ("site", "-i", inventory),
@@ -256,7 +256,7 @@ def kept_lines(directory: Path, kubeconfig: str) -> list[str]:
 
 
 def kept_command(directory: Path, play: str) -> str:
-    """Return the command that runs the playbook which a rehearsal rehearsed on its cluster, while that stays up."""
+    """Return the command that runs the rehearsed playbook on the kept cluster again."""
     return playbook_command(play, "-i", shown(directory / INVENTORY_FILE))
 
 
@@ -277,7 +277,7 @@ def playbook_command(name: str, *words: str) -> str:
 
 def ansible_playbook() -> str:
     """Return the ansible-playbook of this Python, as a person can type it here."""
-    # Not the file behind it: the link of a virtual environment is what knows its packages.
+    # Not the target of the link: only the link of a virtual environment finds its packages.
     program = Path(sys.executable).parent / "ansible-playbook"
     return shlex.quote(shown(program)) if program.is_file() else "ansible-playbook"
 
@@ -287,10 +287,10 @@ def shown(path: Path) -> str:
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-# The programs of the system that a rehearsal runs: missed before anything is built, and named with their packages.
+# System programs that a rehearsal runs. They are checked before anything is built, and reported with their packages.
 
-# Program: package of Debian and Ubuntu, package of RHEL. Built programs and Python's packages are not among them, nor
-# what every Linux system has; `tools/setup` installs the same.
+# Program: package of Debian and Ubuntu, package of RHEL. Without built programs, Python packages and programs of every
+# Linux system; `tools/setup` installs the same.
 PROGRAMS: Mapping[str, tuple[str, str]] = {
     "ssh-keygen": ("openssh-client", "openssh-clients"),
     "flock": ("util-linux", "util-linux"),
@@ -299,7 +299,7 @@ PROGRAMS: Mapping[str, tuple[str, str]] = {
 
 
 def refuse_missing_programs() -> None:
-    """Look for every program on PATH.
+    """Check that every program is on PATH.
 
     Raises:
         NotFoundError: some are missing; the hint is the command that installs them all.

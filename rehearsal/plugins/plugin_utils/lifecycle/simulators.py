@@ -35,7 +35,7 @@ from ..substitution.replacements import Simulation, Substitution, substitution_f
 from ..telemetry.programs import Prometheus, ensure_prometheus
 from .request import RehearsalRequest
 
-# Every chart that a recipe of the catalog can ask for: what the chart mirror of a rehearsal has to hold.
+# All charts that a recipe of the catalog may need, for the chart mirror of a rehearsal.
 
 _LAYERS = ("overlays", "mixins")
 
@@ -43,7 +43,7 @@ _LAYERS = ("overlays", "mixins")
 def charts_of(directories: Sequence[Path]) -> list[dict[str, Any]]:
     """Return a reference for every chart and Kustomize component, in every version that registries and layers name.
 
-    The union and not one resolved recipe: whatever criteria the run has, and whatever an upgrade asks for, is there.
+    All recipes and not only the resolved one, so that the charts are there for any criteria and upgrade.
 
     Args:
         directories: recipe data directories; a later registry entry replaces an earlier one of the same name.
@@ -68,7 +68,7 @@ def charts_of(directories: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def _workloads(entry: dict[str, Any] | None) -> list[dict[str, str]]:
-    """Return the workloads that a registry entry says its chart renders; a chart we do not know is given these."""
+    """Return the workloads that a registry entry lists. The stand-in of an unknown chart creates these."""
     return [dict(stated) for stated in _list(entry or {}, "workloads")]
 
 
@@ -112,7 +112,7 @@ _SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What the simulators left in the directory, and what is not the site's own in a run on it."""
+    """Output of the simulators in the directory, and the replacements in a run on it."""
 
     model: ClusterModel
     model_file: Path
@@ -125,7 +125,7 @@ class Simulated:
 
 
 def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Simulated:
-    """Write everything that the simulated part of a rehearsal reads.
+    """Write the input of the simulated part of a rehearsal.
 
     Args:
         alive: raises AbortedError once the controller is gone.
@@ -165,7 +165,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
 
 
 def _prometheus(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Prometheus | None:
-    """Find Prometheus; without it the rehearsal goes on, and says what that costs."""
+    """Find Prometheus. Without it the rehearsal continues, and reports what is missing."""
     try:
         return ensure_prometheus(request.cache, progress, alive)
     except UnavailableError as error:
@@ -174,7 +174,7 @@ def _prometheus(request: RehearsalRequest, progress: Progress, alive: Callable[[
 
 
 def _fio(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Fio | None:
-    """Find fio; without it the rehearsal goes on, and says what that costs."""
+    """Find fio. Without it the rehearsal continues, and reports what is missing."""
     try:
         return ensure_fio(request.cache, progress, alive)
     except UnavailableError as error:
@@ -185,7 +185,10 @@ def _fio(request: RehearsalRequest, progress: Progress, alive: Callable[[], None
 def _fabric(
     request: RehearsalRequest, model: ClusterModel, progress: Progress, alive: Callable[[], None]
 ) -> SimulatedFabric | None:
-    """Plan the InfiniBand fabric; without the simulator's programs the rehearsal goes on, and says what that costs."""
+    """Plan the InfiniBand fabric.
+
+    Without the simulator's programs the rehearsal continues, and reports what is missing.
+    """
     if not model.infiniband.switches:
         return None
     try:
@@ -206,17 +209,17 @@ def _mirror(request: RehearsalRequest, model: ClusterModel) -> Path:
 def draw_facility(
     request: RehearsalRequest, model: ClusterModel, healthy: ClusterModel, hardware: dict[str, Sku], today: date
 ) -> dict[str, str]:
-    """Write the paper of the room and return `gpufleet_settings.facility` for it.
+    """Write the room's documents and return `gpufleet_settings.facility` for them.
 
     Args:
-        today: the day of the run; the record of an earlier day is drawn again as it was.
+        today: the day of the run. A record of an earlier day is written again with that day.
     """
     racks: dict[str, list[str]] = {}
     for node in request.nodes:
         racks.setdefault(node.rack, []).append(node.sku)
     directory = request.directory / "facility"
     shutil.rmtree(directory, ignore_errors=True)
-    # How long a record with a fault is valid counts from the run, whenever that is.
+    # The validity of a record with such a fault counts from the day of the run.
     usual = model.facility.valid_days == healthy.facility.valid_days
     day = day_of_record(request.directory / _DAY_FILE, today) if usual else today
     return write_facility(
@@ -226,7 +229,7 @@ def draw_facility(
 
 
 def room_state(model: ClusterModel, healthy: ClusterModel) -> dict[str, Any]:
-    """Return the state of the room's paper that the model describes (see facility.room.RoomState)."""
+    """Return the state of the room's documents in the model (see facility.room.RoomState)."""
     record = model.facility
     before = {rack.name: rack for rack in healthy.racks}
     margins = {
@@ -270,6 +273,6 @@ def kubernetes_node(node: Node) -> NodeSpec:
 
 
 def system_nodes(count: int) -> tuple[NodeSpec, ...]:
-    """Return so many Kubernetes nodes that are no GPU hosts, where the cluster's own software runs."""
+    """Return `count` Kubernetes nodes without GPUs, for the cluster's own software."""
     capacity = {"cpu": "64", "memory": "256Gi", "pods": "250"}
     return tuple(NodeSpec(name=f"system{number:02d}", capacity=capacity) for number in range(1, count + 1))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Starting, finding and stopping a rehearsal from outside: what the modules use."""
+"""Starts, finds and stops a rehearsal from outside, for the modules."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _STOP_LIMIT_S = 20.0
 
 
 class PortClashError(UnavailableError):
-    """Somebody took a port between choosing and binding it; choosing again helps."""
+    """A port was taken between its choice and its use. Choosing again helps."""
 
 
 def id_prefix(directory: Path) -> str:
-    """Return what the ids of all rehearsals in a directory begin with."""
+    """Return the common prefix of the ids of all rehearsals in a directory."""
     return hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:12] + "-"
 
 
@@ -60,7 +60,7 @@ def new_id(directory: Path) -> str:
 
 
 def read_state(directory: Path) -> RehearsalState | None:
-    """Return the state of the rehearsal in a directory; None when there is none or it is not readable."""
+    """Return the state of the rehearsal in a directory; None without a readable one."""
     try:
         return load(RehearsalState, state_path(directory))
     except InputError:
@@ -68,7 +68,7 @@ def read_state(directory: Path) -> RehearsalState | None:
 
 
 def start(spec: SupervisorSpec, progress: Progress, alive: Callable[[], None]) -> RehearsalState:
-    """Start a supervisor and wait until its rehearsal is ready. Sweep the directory first.
+    """Start a supervisor and wait until its rehearsal is ready. Clean up the directory first.
 
     Raises:
         PortClashError: a port was taken meanwhile.
@@ -88,7 +88,7 @@ def start(spec: SupervisorSpec, progress: Progress, alive: Callable[[], None]) -
     try:
         return _await_ready(spec, process, progress, alive)
     except BaseException:
-        # The supervisor ends by itself after a failure; an interrupted wait must end it.
+        # After a failure the supervisor ends by itself. An interrupted wait has to end it.
         process.terminate()
         try:
             process.wait(_STOP_LIMIT_S)
@@ -127,12 +127,12 @@ def _failure(state: RehearsalState) -> BringupError:
 
 
 def refuse_second(directory: Path) -> None:
-    """Raise UnavailableError if a live rehearsal owns the directory."""
+    """Raise UnavailableError if a running rehearsal owns the directory."""
     state = read_state(directory)
     if state is None or not state.supervisor.alive():
         return
     if not state.keep and not state.controller.alive():
-        return  # it is stopping at this moment; the sweep helps it
+        return  # it is stopping just now, and the sweep helps it
     owner = "kept" if state.keep else f"run by process {state.controller_pid}"
     hint = f"stop it: {stop_command(directory)}"
     if state.keep and (inventory := directory / INVENTORY_FILE).is_file():
@@ -141,7 +141,7 @@ def refuse_second(directory: Path) -> None:
 
 
 def stop(directory: Path) -> list[str]:
-    """Stop the rehearsal in a directory, live or dead, and remove what is left; return what was found.
+    """Stop the rehearsal in a directory, running or dead, and clean up. Return what was found.
 
     Raises:
         UnavailableError: a process or mount is still there afterwards.
@@ -157,7 +157,7 @@ def stop(directory: Path) -> list[str]:
 
 
 def sweep(directory: Path) -> list[str]:
-    """Remove what a dead run left in a directory: processes, mounts, keys and databases; return what was found.
+    """Clean up after a dead run in a directory: processes, mounts, keys and databases. Return what was found.
 
     Raises:
         UnavailableError: something cannot be removed.

@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The process that owns every process of a rehearsal and ends them all when the controller is gone.
 
-Run by `launch.py` with the path of a `supervisor.json`; says its state in `rehearsal.json`. It must do with the
-standard library and the core: it outlives Ansible.
+Run by `launch.py` with the path of a `supervisor.json`. It writes its state to `rehearsal.json`. It uses only the
+standard library and the core, since it outlives Ansible.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ from .child import Child, adopt_orphans, start_child
 from .mounts import unmount_below
 from .volatile import remove_volatile, remove_written
 
-# Ends the run whose rehearsal broke: what died is said where the run says everything, and the run is interrupted. A
-# gate cannot tell a dead simulator from a broken cluster, and would wait for its own time limits.
+# Ends the run of a broken rehearsal: it writes the reason to the output of the run, and interrupts it. A gate cannot
+# distinguish a dead simulator from a broken cluster, and would wait for its own time limits.
 
-# Ansible waits for the task that runs when it is interrupted; then it is asked in the way that it does not wait.
+# On SIGINT Ansible waits for the running task. After that time it gets SIGTERM, on which it does not wait.
 _INTERRUPT_S = 5.0
 _TERMINATE_S = 5.0
 _POLL_S = 0.05
 
 
 def end_run(controller: ProcessId, problem: str, logs: str) -> None:
-    """Say why on the standard error of the run, and end the run: as Ctrl-C does, else by SIGTERM, else by SIGKILL.
+    """Write the reason to the standard error of the run, and end it: by SIGINT as Ctrl-C does, SIGTERM, or SIGKILL.
 
     Args:
-        controller: the ansible-playbook that the rehearsal belongs to.
-        problem: what died, and how.
+        controller: the ansible-playbook that owns the rehearsal.
+        problem: which process died, and how.
         logs: where its log is.
     """
     text = f"\nrehearsal: {problem}, so this run says nothing of the site and ends. Read {logs}, then start it again.\n"
     with suppress(OSError):
-        # Without waiting for whoever does not read. Not the terminal of this process, which has none.
+        # Never blocks on a reader that does not read. Not the terminal of this process, which has none.
         stream = os.open(f"/proc/{controller.pid}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY)
         try:
-            # The run goes on writing where it stopped in a file, over what somebody else has appended to it.
+            # The run writes at its own offset in a file, so that it would overwrite text that was appended by others.
             last = stat.S_ISREG(os.fstat(stream).st_mode)
             if not last:
                 _write(stream, text)
@@ -99,12 +99,12 @@ _ENDED_EARLY = 3
 
 
 class _Stop(Exception):
-    """The rehearsal ends: on request, with its controller, or because a start failed."""
+    """The rehearsal ends: on request, with its controller, or after a failed start."""
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """Starts the processes of a rehearsal in waves, watches them, and stops them in reverse.
+    """Starts the processes of a rehearsal in waves, watches them, and stops them in reverse order.
 
     Args:
         spec: what to run.
@@ -125,7 +125,7 @@ class Supervisor:
     looked_ticks: int = 0
 
     def run(self) -> int:
-        """Live the whole life of a rehearsal; return the exit code."""
+        """Run a rehearsal from start to end. Return the exit code."""
         try:
             for wave in _waves(self.spec.processes):
                 self._start(wave)
@@ -172,13 +172,13 @@ class Supervisor:
             sleep(_WATCH_S)
 
     def _check_life(self) -> None:
-        """End when asked to, or when the controller is gone; a kept rehearsal outlives it once it is up."""
+        """End on request, or when the controller is gone. A kept rehearsal outlives the controller once it is up."""
         bound = not self.spec.keep or self.phase == "starting"
         alive = self.spec.controller.alive()
         if self.stop_requested or (bound and not alive):
             raise _Stop
         if bound and alive:
-            # The workers of a killed ansible-playbook work on; nobody else knows then whose they were.
+            # The workers of a killed ansible-playbook keep running, and only this record shows whose they were.
             self.looked_ticks = ticks_now()
             self.origin = lineage(self.spec.controller_pid) or self.origin
             self.workers = descendants(self.spec.controller_pid)
@@ -193,7 +193,7 @@ class Supervisor:
         if self.phase != "failed":
             self.phase = "stopping"
         if not self.spec.controller.alive():
-            # One that was forked between the last look and the end is known by what it has from its parent.
+            # One that was forked between the last check and the end is identified by what it shares with its parent.
             forked = orphans(self.origin, self.looked_ticks) if self.origin else set()
             kill_all(self.workers | forked)
         for wave in reversed(_waves(tuple(child.spec for child in self.children))):
@@ -204,7 +204,7 @@ class Supervisor:
         mounted = unmount_below(directory)
         for name in self.spec.volatile:
             remove_volatile(Path(name))
-        # After a failed start with other ports the same files are started on again.
+        # After a failed start the same files are used again, with other ports.
         if self.spec.simulated and self.phase != "failed" and not mounted:
             remove_written(directory)
         if self.phase != "failed":
@@ -243,7 +243,7 @@ def _stop_wave(children: list[Child]) -> None:
 
 
 def _reap_adopted(own: set[int]) -> None:
-    """Take the exit status of ended orphans, but leave that of our own children to `subprocess`."""
+    """Reap ended orphans, but leave the exit status of our own children to `subprocess`."""
     for pid in _ended_children():
         if pid in own:
             return
@@ -262,7 +262,7 @@ def _ended_children() -> Iterator[int]:
 
 
 def main(spec_file: str) -> int:
-    """Run the supervisor; only one may live in a directory."""
+    """Run the supervisor. Only one may run in a directory."""
     spec = load(SupervisorSpec, Path(spec_file))
     own = identify(os.getpid())
     if own is None:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The management controller of a host: what it knows of power, air, firmware and events, and how it answers."""
+"""The BMC of a host: its data on power, air, firmware and events, and how it responds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 
-# subsystem: PowerSubsystem and ThermalSubsystem; classic: Power and Thermal; tray: no supplies, fans as sensors alone.
+# subsystem: PowerSubsystem and ThermalSubsystem; classic: Power and Thermal; tray: no supplies, fans only as sensors.
 BmcSchema = Literal["subsystem", "classic", "tray"]
 BmcAnswers = Literal["ok", "busy", "nobody", "login-refused"]
 BmcCertificate = Literal["good", "expired", "stranger"]
@@ -20,7 +20,7 @@ _USUAL_W = 3000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
-    """One power supply: words of Redfish, and the volts at its input."""
+    """One power supply: values of Redfish, and the volts at its input."""
 
     state: str = "Enabled"
     health: str = "OK"
@@ -39,7 +39,7 @@ class BmcFan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One entry of the event log, so many days before today."""
+    """One entry of the event log, `days_ago` days before today."""
 
     severity: str
     message: str
@@ -49,12 +49,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bmc:
-    """One BMC. `supply_w` is what a supply can deliver; `firmware` the version of every part by its id;
-    `leaks` what each leak detector of a tray detects.
+    """One BMC.
 
-    `domains`: which part of the host each supply feeds, as HPE names it (System, GPU); empty: all feed everything. Such
-    a BMC answers as iLO does: both schemas, groups with members in the old one alone (spyroot/redfish_ctl,
-    tests/hpe_fixtures). `domain_words` are HPE's words for the redundancy of a domain, Redundant if none is stated."""
+    - `supply_w`: capacity of a supply.
+    - `firmware`: version of every part by id.
+    - `leaks`: state of each leak detector of a tray.
+    - `domains`: part of the host that each supply feeds, in HPE's names (System, GPU); empty: all supplies feed
+      everything. Such a BMC responds like iLO: both schemas, and groups have members only in the old one
+      (spyroot/redfish_ctl, tests/hpe_fixtures).
+    - `domain_words`: HPE's values for the redundancy of a domain, by default Redundant.
+    """
 
     schema: BmcSchema = "subsystem"
     answers: BmcAnswers = "ok"
@@ -74,7 +78,7 @@ class Bmc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackUnit:
-    """One PDU of a rack that speaks Redfish: volts of its phases, watts drawn, its breaker; `answers` as a BMC."""
+    """One PDU of a rack with Redfish: volts of its phases, watts drawn, its breaker. `answers` is as for a BMC."""
 
     volts: float = 231.0
     watts: float = 4000.0
@@ -85,15 +89,15 @@ class RackUnit:
 
 
 def bmc_of(sku: Sku, index: int) -> Bmc:
-    """Return the healthy BMC of a host of that SKU; hosts take turns in the two schemas.
+    """Return the healthy BMC of a host of that SKU. Hosts alternate between the two schemas.
 
     Six supplies of which four carry the whole host are those of a DGX H100 (six of 3.3 kW, 4+2: NVIDIA DGX H100 user
-    guide); a tray of a rack system has none of its own (GB300 tray in spyroot/redfish_ctl, tests/supermicro_fixtures).
+    guide). A tray of a rack system has no supplies (GB300 tray in spyroot/redfish_ctl, tests/supermicro_fixtures).
     """
     firmware = {"HostBMC_0": "24.09.17", "HostBIOS_0": "1.05.03", "CPLDMB_0": "0.2.1.9"}
     if sku.nvswitches or sku.rack_hosts:
         firmware["HGX_FW_BMC_0"] = "HGX-22.10-1-rc80"
-    # An event of the first day in service that everybody has, and that nobody has to act upon.
+    # A normal event of the first day in service, which needs no action.
     events = (Event(severity="OK", message="Log cleared", days_ago=20),)
     if sku.rack_hosts:
         return Bmc(schema="tray", firmware=firmware, events=events, leaks=("OK",) * 4)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Patching the model: a fault changes the values that its patch names, and nothing else."""
+"""Patches the model: a fault changes the values that its patch names, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .spec import Change, Fault, ModelSpec, OtherAdapter, PlannedNode, Shape
 from .values import Cable, ClusterModel, Gpu, Hca, InfiniBand, KubernetesNode, LogLine, Node, Rack, Rail, Switch, Uplink
 from .wiring import wire
 
-# Derives a healthy cluster from the model file and the SKU facts: serials, UUIDs and bus ids follow from the seed.
+# Derives a healthy cluster from the model file and the SKU facts. Serials, UUIDs and bus ids follow from the seed.
 
 # PCI buses of the GPUs of an 8-GPU HGX machine, and of the adapter next to each.
 _GPU_BUSES = ("1B", "43", "52", "61", "9D", "C3", "D1", "DF")
@@ -35,10 +35,10 @@ _HCA_BUSES = ("18", "40", "4F", "5E", "9A", "C0", "CE", "DC")
 _MODULE_IDS = (3, 1, 2, 4, 7, 5, 6, 8)
 _CA_TYPES = {"ConnectX-6": "MT4123", "ConnectX-7": "MT4129", "ConnectX-8": "MT4131"}
 _FIRMWARE = {"ConnectX-6": "20.43.2566", "ConnectX-7": "28.43.2566", "ConnectX-8": "40.45.1200"}
-# Adapters that carry no GPU traffic are on buses of their own.
+# Adapters without GPU traffic are on other buses.
 _OTHER_BUS, _OTHER_LID = 0xE0, 40000
 _HEADROOM = 1.25
-# For a host whose SKU does not state the figure; not zero, so that a fault can lower what the room grants.
+# For a host whose SKU lacks the figure. Not zero, so that a fault can lower the room's limit.
 _UNKNOWN_W, _UNKNOWN_KG = 10_000, 100.0
 _LINK_LAYERS = {"infiniband": "InfiniBand"}
 
@@ -106,7 +106,7 @@ def _bus(buses: tuple[str, ...], index: int, domain_digits: int) -> str:
 
 def _gpu(sku: Sku, index: int, draw: random.Random, rack: str) -> Gpu:
     in_fabric = bool(sku.nvswitches) or sku.nvlink_domain == "rack"
-    # The trays of a rack share one NVLink fabric, which has an id of its own.
+    # The trays of a rack share one NVLink fabric with its own id.
     cluster = str(uuid5(NAMESPACE_DNS, rack)) if sku.nvlink_domain == "rack" else ""
     text = f"{draw.getrandbits(128):032x}"
     width = sku.pcie_width or 16
@@ -181,10 +181,10 @@ def _boot_log(sku: Sku, driver_version: str) -> tuple[LogLine, ...]:
         (9.4, f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {driver_version}  Release Build"),
         (11.8, "nvidia-uvm: Loaded the UVM driver, major device number 511."),
     ]
-    # Those of NVLink 5 are no PCIe devices, and this driver does not see them.
+    # NVSwitches of NVLink 5 are no PCIe devices, and this driver does not list them.
     if sku.nvswitches and (sku.nvlink_generation or 0) < 5:
         lines += [(12.0 + n / 10, f"nvidia-nvswitch{n}: using MSI") for n in range(sku.nvswitches)]
-    # An ordinary line that has nothing to do with GPUs.
+    # A normal line that has nothing to do with GPUs.
     lines.append((86400.0, "perf: interrupt took too long (2503 > 2500), lowering kernel.perf_event_max_sample_rate"))
     return tuple(LogLine(at_s=at_s, text=text) for at_s, text in lines)
 
@@ -200,17 +200,18 @@ def _rack(name: str, members: list[PlannedNode], hardware: Mapping[str, Sku]) ->
     )
 
 
-# Dictionaries whose keys are free words take new ones; records do not.
+# Dictionaries with free keys accept new keys; records do not.
 _FREE_WORDS = ("tools", "services", "diag", "components", "printed", "smi_xml", "sysctls", "busbw_gbps", "adapters")
 _OPERATIONS = ("set", "append", "add", "multiply")
 
 
 def healthy_cluster(spec: ModelSpec, hardware: Mapping[str, Sku]) -> ClusterModel:
-    """Return the cluster as its world has it, without the faults of the file.
+    """Return the cluster of the reference site, without the faults of the file.
 
     Raises:
         NotFoundError: a SKU that recipes/hardware/ does not have, or a shape that matches nothing.
-        InputError: the adapter names of a host do not fit its SKU, or a patch names something that the model has not.
+        InputError: the adapter names of a host do not fit its SKU, or a patch names something that the model does not
+            have.
     """
     model = derived_cluster(spec, hardware)
     for shape in spec.shapes:
@@ -255,7 +256,7 @@ def apply_fault(model: ClusterModel, fault: Fault) -> ClusterModel:
 
 
 def subject_names(model: ClusterModel, kind: str) -> tuple[str, ...]:
-    """Return the name of everything of that kind (see SubjectWord) that a fault can hit."""
+    """Return the name of every part of that kind (see SubjectWord) that a fault can hit."""
     if kind == "cluster":
         return (model.name,)
     if kind == "switch":
@@ -274,7 +275,7 @@ def subject_names(model: ClusterModel, kind: str) -> tuple[str, ...]:
 
 
 def _parts(model: ClusterModel, fault: Fault) -> dict[str, Any]:
-    """The parts that a patch can start from, as plain data that can be changed."""
+    """Return the parts that a patch can start from, as plain data that can be changed."""
     if fault.subject not in subject_names(model, fault.kind):
         known = subject_names(model, fault.kind)
         hint = nearest_hint(fault.subject, known[:200])
@@ -366,7 +367,7 @@ def _refuse_unknown(place: Any, last: str, way: list[str], change: Change, sourc
 
 
 def _filled(value: Any, parts: Mapping[str, Any]) -> Any:
-    """Fill `{gpu.serial}` and the like in the texts of a value; `peer` is the next GPU of the same node."""
+    """Fill in `{gpu.serial}` and the like in the texts of a value. `peer` is the next GPU of the same node."""
     if isinstance(value, dict):
         return {key: _filled(inner, parts) for key, inner in value.items()}
     if not isinstance(value, str) or "{" not in value:
@@ -404,7 +405,7 @@ def _put_back(model: ClusterModel, parts: dict[str, Any], source: str) -> Cluste
 
 
 def _with_rail(node: Node, rail: Rail) -> Node:
-    """Return the node with the firmware of a rail in its adapter there."""
+    """Return the node whose adapter on a rail has the rail's firmware."""
     hcas = (replace(hca, firmware=rail.firmware) if hca.index == rail.index else hca for hca in node.hcas)
     return replace(node, hcas=tuple(hcas))
 

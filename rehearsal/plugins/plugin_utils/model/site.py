@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What of the cluster model is no part of a machine: the room's record, the cluster's software, what NCCL reaches."""
+"""Parts of the cluster model beyond the machines: the facility record, the cluster's software, NCCL's bandwidth."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ Signer = Literal["facility", "stranger", "nobody"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacilityRecord:
-    """How the room's signed record is: who signed it, and what was changed after that.
+    """State of the room's signed record: its signer, and what was changed after the signature.
 
-    `issued_days_ago` below 0 is a day to come; `evidence_listed`: it names the reports that back it; `site` is whose
-    record it is, empty for this one's.
+    - `issued_days_ago`: below 0 is a future day.
+    - `evidence_listed`: it names its evidence reports.
+    - `site`: site of the record, empty for this one.
     """
 
     signer: Signer = "facility"
@@ -39,10 +40,15 @@ class FacilityRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
-    """How metrics and alerts get through: `scraped`: somebody asks the exporters; `prometheus`: it serves its port;
-    `rules`: the operator takes up rules; `wired`: Prometheus knows its Alertmanager; `delivers`: Alertmanager reaches
-    receivers in other namespaces. `adapter`: external metrics are those of Prometheus, there are none, or each says the
-    same for ever."""
+    """Path of metrics and alerts.
+
+    - `scraped`: the exporters are scraped.
+    - `prometheus`: it serves its port.
+    - `rules`: the operator loads rules.
+    - `wired`: Prometheus is connected to its Alertmanager.
+    - `delivers`: Alertmanager reaches receivers in other namespaces.
+    - `adapter`: external metrics are those of Prometheus, are missing, or never change.
+    """
 
     scraped: bool = True
     prometheus: bool = True
@@ -54,16 +60,25 @@ class Telemetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """How the cluster's software behaves. `components` names only those that do not work. Groups of more than
-    `gang_largest` pods are no gang to the gang scheduler (0: all are). The training image uses `training_efficiency` of
-    what a good one would; `training_learns`: it computes right gradients. `image_pull_s`: pods of tests wait so long
-    for their image; `system_nodes`: there are so many nodes without GPUs, for the cluster's own software; both are read
-    when the rehearsal starts. `training_torch`: PyTorch is in the training image, `unit_torch`: in that of the DL unit
-    test, whose products reach `unit_efficiency` of their rate on all GPUs. All hosts have `storage_speed` of the
-    shared volume's usual speed, and differ from each other and from run to run by `storage_noise` (standard
-    deviation). `node_autoscaler` adds nodes for pods that wait, and `added_node` is what becomes of such a node; a
-    NodePool of Karpenter has limits of its own, so `at-limit` is said of cluster-autoscaler's group alone. `slurm` is
-    how a Slurm in pods answers its own commands, `ray` whether KubeRay makes pods, and groups them."""
+    """Behaviour of the cluster's software.
+
+    - `components`: only those that do not work.
+    - `gang_largest`: groups of more pods are no gang to the gang scheduler (0: no limit).
+    - `training_efficiency`: share of a good training image's speed.
+    - `training_learns`: the training image computes correct gradients.
+    - `image_pull_s`: time for which test pods wait for their image; read at the start of the rehearsal.
+    - `system_nodes`: number of nodes without GPUs, for the cluster's own software; read at the start of the rehearsal.
+    - `training_torch`: PyTorch is in the training image.
+    - `unit_torch`: PyTorch is in the image of the DL unit test.
+    - `unit_efficiency`: share of the rate that its matrix products reach on all GPUs.
+    - `storage_speed`: share of the shared volume's usual speed on all hosts.
+    - `storage_noise`: standard deviation between hosts and between runs.
+    - `node_autoscaler`: adds nodes for pending pods.
+    - `added_node`: state of such a node. A NodePool of Karpenter has its own limits, so `at-limit` applies only to
+      cluster-autoscaler's group.
+    - `slurm`: how Slurm in pods responds to its own commands.
+    - `ray`: whether KubeRay creates pods, and groups them.
+    """
 
     gang_scheduler: GangBehaviour = "all-or-nothing"
     gang_largest: int = 0
@@ -88,9 +103,12 @@ class Stack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nccl:
-    """What NCCL reaches at this site where a source tells it: `busbw_gbps` is the bus bandwidth of an all_reduce over
-    all adapters at the largest size, by the number of nodes, or "*" for every number that is not named; `algorithm` is
-    the NCCL_ALGO with which it was measured, empty for NCCL's own choice."""
+    """NCCL's bandwidth at this site, where a source publishes it.
+
+    - `busbw_gbps`: bus bandwidth of an all_reduce over all adapters at the largest size, by number of nodes, or "*" for
+      all other numbers.
+    - `algorithm`: NCCL_ALGO of the measurement, empty for NCCL's own choice.
+    """
 
     algorithm: str = ""
     busbw_gbps: dict[str, float] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The model file of a rehearsal: its hosts and faults. The whole cluster model follows from it."""
+"""The model file of a rehearsal: its hosts and faults. The whole cluster model is derived from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SubjectWord = Literal["cluster", "rack", "rail", "node", "gpu", "hca", "switch",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherAdapter:
-    """A port of an adapter that carries no GPU traffic: storage, management, or the NVSwitches' own."""
+    """A port of an adapter without GPU traffic: storage, management, or the NVSwitches' own."""
 
     name: str
     link_layer: Literal["InfiniBand", "Ethernet"] = "Ethernet"
@@ -36,9 +36,12 @@ class OtherAdapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedNode:
-    """A host to simulate. `hcas` names its compute adapters in the order of the rails; empty: those of the SKU.
-    `outside`: the inventory does not state it, and Kubernetes does not know it; hosts of different `unit` share no
-    leaf switch."""
+    """A host to simulate.
+
+    - `hcas`: its compute adapters in the order of the rails; empty: those of the SKU.
+    - `outside`: it is not in the inventory, and not in Kubernetes.
+    - `unit`: hosts of different units share no leaf switch.
+    """
 
     name: str
     sku: str
@@ -51,8 +54,11 @@ class PlannedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a patch: `at` is a dotted path whose first word is the part it starts from
-    (cluster, rack, rail, node, gpu, hca); exactly one of `set`, `append`, `add`, `multiply` is given."""
+    """One change of a patch.
+
+    - `at`: dotted path whose first word is the part it starts from (cluster, rack, rail, node, gpu, hca).
+    - `set`, `append`, `add`, `multiply`: exactly one of them is given.
+    """
 
     at: str
     set: Any = None
@@ -63,8 +69,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A patch to the model; `subject` names the affected part (`gpu03`, `gpu03/gpu5`, `gpu03/mlx5_0`, `rack-a1`,
-    `rail3`, or the cluster's name)."""
+    """A patch to the model.
+
+    `subject` names the affected part (`gpu03`, `gpu03/gpu5`, `gpu03/mlx5_0`, `rack-a1`, `rail3`, or the cluster's
+    name).
+    """
 
     id: str
     kind: SubjectWord
@@ -74,8 +83,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How a healthy cluster differs from the one that is derived: a patch to every part of that kind whose name matches
-    (`*`, `gpu0?`, `*/mlx5_1`)."""
+    """A difference of a healthy cluster from the derived one.
+
+    It patches every part of that kind whose name matches (`*`, `gpu0?`, `*/mlx5_1`).
+    """
 
     kind: SubjectWord
     patch: tuple[Change, ...]
@@ -84,7 +95,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """The model file. The same file always gives the same model; `shapes` are those of its world."""
+    """The model file. The same file always gives the same model. `shapes` are those of its reference site."""
 
     name: str
     seed: int
@@ -105,7 +116,7 @@ class ModelSpec:
 
 
 def rack_name(index: int) -> str:
-    """Return the name of the rack in which node number `index` (from 0) stands: rack-a1 to rack-a8, rack-b1, ..."""
+    """Return the name of the rack of node number `index` (from 0): rack-a1 to rack-a8, rack-b1, ..."""
     number = index // NODES_PER_RACK
     row, place = divmod(number, 8)
     letters = ""
@@ -118,7 +129,7 @@ def rack_name(index: int) -> str:
 
 
 def numbered_nodes(count: int, sku: str) -> tuple[PlannedNode, ...]:
-    """Return `count` hosts of one SKU, named gpu01, gpu02, ..., four a rack.
+    """Return `count` hosts of one SKU, named gpu01, gpu02, ..., four per rack.
 
     Raises:
         InputError: count is less than 1.
@@ -158,7 +169,7 @@ def file_version(path: Path) -> str:
 
 
 def applied_file(path: Path) -> Path:
-    """Return the file in which the simulated operators write the version of the model that they applied."""
+    """Return the file in which the simulated operators record the version of the model that they applied."""
     return path.with_name(f"{path.stem}.seen")
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The cluster model: the only source of truth of every simulator of a rehearsal."""
+"""The cluster model: the single source of truth of all simulators of a rehearsal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelera
 from .bmc import Bmc, RackUnit
 from .site import FacilityRecord, Nccl, Stack
 
-# The InfiniBand fabric of the cluster model: cables, switches, what else is connected, subnet managers.
+# The InfiniBand fabric: cables, switches, other adapters, subnet managers.
 
 LinkWidth = Literal["4x", "2x", "1x"]
 LinkSpeed = Literal["HDR", "EDR", "FDR", "QDR"]
@@ -24,9 +24,14 @@ Sharp = Literal["ready", "no-manager"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cable:
-    """One cable of the compute fabric, as the simulator of it can make it. `errors` were counted before the gate looks,
-    `errors_per_s` are added while it looks, `errors_under_load` by the load of NCCL; `downed` is how often the link
-    went down so far; `swapped`: its switch end sits where the next adapter's should."""
+    """One cable of the compute fabric, within the limits of the simulator.
+
+    - `errors`: counted before the gate reads the counters.
+    - `errors_per_s`: added while it reads them.
+    - `errors_under_load`: added by the load of NCCL.
+    - `downed`: how often the link went down so far.
+    - `swapped`: its switch end is in the place of the next adapter's.
+    """
 
     up: bool = True
     width: LinkWidth = "4x"
@@ -40,8 +45,11 @@ class Cable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """One switch of the compute fabric; not `alive`: it has no power. `description` is its node description where that
-    is not its name."""
+    """One switch of the compute fabric.
+
+    - `alive`: false: it has no power.
+    - `description`: its node description, if that differs from its name.
+    """
 
     name: str
     alive: bool = True
@@ -50,7 +58,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uplink:
-    """One cable between two switches; its name is its lower end, `leaf-g1-rail0:33`."""
+    """One cable between two switches, named after its lower end: `leaf-g1-rail0:33`."""
 
     name: str
     cable: Cable = Cable()
@@ -58,8 +66,10 @@ class Uplink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stranger:
-    """An adapter on the fabric that is no GPU host's: of a storage host, or a switch's own for aggregation. `name` is
-    its node description; it is cabled to a free port of `switch`."""
+    """An adapter on the fabric that belongs to no GPU host: of a storage host, or a switch's own for aggregation.
+
+    `name` is its node description. It is connected to a free port of `switch`.
+    """
 
     name: str
     switch: str
@@ -68,11 +78,12 @@ class Stranger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfiniBand:
-    """The switches, the cables between them and the subnet managers; all empty where the hosts have no InfiniBand.
+    """Switches, the cables between them and subnet managers; all empty for hosts without InfiniBand.
 
-    `adapter_description` is how adapters describe themselves, of `{host}`, `{hca}` and `{number}` (from 1);
-    `priorities` are those of the subnet managers; `taper` is how much more the leaves carry down than up. `sharp`:
-    whether the aggregation manager makes jobs for those who ask it.
+    - `adapter_description`: node description of adapters, with `{host}`, `{hca}` and `{number}` (from 1).
+    - `priorities`: those of the subnet managers.
+    - `taper`: ratio of the leaves' capacity down to that up.
+    - `sharp`: the aggregation manager creates jobs on request.
     """
 
     switches: tuple[Switch, ...] = ()
@@ -85,21 +96,30 @@ class InfiniBand:
     sharp: Sharp = "ready"
 
 
-# How a simulated host is set up beside its GPUs: limits of its units, clocks of its processors, control groups, and
-# what its network ports are told.
+# Setup of a simulated host beside its GPUs: limits of its units, CPU clocks, cgroups, and configuration of its network
+# ports.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSetup:
-    """`memlock` and `nofile` are limits of every unit as systemd prints them, `governor` is that of all processors
-    (empty: the kernel sets no frequency, as in a virtual machine), `cgroup` the file system at /sys/fs/cgroup.
-    `root_used_percent` is how full the root file system is, `stuck` a program that waits for ever, `module_licence`
-    that of the driver's kernel module. Of its `nvme_drives` the first has the warning bits `nvme_warning` and is worn
-    to `nvme_used_percent`. `mounts` are its file systems of the network, with `mount_options`. `sensor` is one more
-    sensor of its management controller, as `ipmitool sdr` prints it; `imex` what its IMEX service says where it has
-    one. So many `processors` of the kind `processor` run, `clock_source` keeps the kernel's time, and main memory is
-    `memory_gib` less the `reserved_mib` that its firmware keeps. `sysctls` are settings of its kernel, by name, that
-    are not those of the machine below, `cmdline` its parameters of the boot, empty for those of the machine below."""
+    """Setup of a host.
+
+    - `memlock`, `nofile`: limits of every unit as systemd prints them.
+    - `governor`: of all CPUs (empty: the kernel sets no frequency, as in a virtual machine).
+    - `cgroup`: the file system at /sys/fs/cgroup.
+    - `root_used_percent`: used part of the root file system.
+    - `stuck`: a program that waits for ever.
+    - `module_licence`: of the driver's kernel module.
+    - `nvme_drives`: the first has the warning bits `nvme_warning` and wear `nvme_used_percent`.
+    - `mounts`: its network file systems, with `mount_options`.
+    - `sensor`: one more sensor of its BMC, as `ipmitool sdr` prints it.
+    - `imex`: output of its IMEX service, if it has one.
+    - `processors`: number of CPUs. `processor` is their model.
+    - `clock_source`: of the kernel's time.
+    - `memory_gib`: main memory, of which the firmware keeps `reserved_mib`.
+    - `sysctls`: kernel settings by name that differ from those of the machine below.
+    - `cmdline`: boot parameters, empty for those of the machine below.
+    """
 
     memlock: str = "infinity"
     nofile: str = "1048576"
@@ -126,10 +146,13 @@ class HostSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSetup:
-    """`pkeys` are the partition keys that the subnet manager gave an InfiniBand port, as the kernel prints them,
-    `drops` the packets that an EFA device or RoCE port had no buffer for, `ecn` the priorities on which a RoCE port
-    marks and heeds congestion (the adapter's default: all). `slot` is the place of the adapter in its host, -1 for
-    that of its rail."""
+    """Setup of a port.
+
+    - `pkeys`: partition keys that the subnet manager gave an InfiniBand port, as the kernel prints them.
+    - `drops`: packets for which an EFA device or RoCE port had no buffer.
+    - `ecn`: priorities on which a RoCE port marks and obeys congestion (the adapter's default: all).
+    - `slot`: place of the adapter in its host, -1 for that of its rail.
+    """
 
     pkeys: tuple[str, ...] = ("0xffff",)
     drops: int = 0
@@ -137,20 +160,24 @@ class PortSetup:
     slot: int = -1
 
 
-# The shared volume as a node of the cluster model sees it.
+# The shared volume on a node.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """The shared volume as the node sees it: the part of the usual speed that it has, how many times as long the
-    slowest request of a hundred takes (`tail`), and whether a block comes back other than written (`corrupts`)."""
+    """Behaviour of the shared volume on the node.
+
+    - `speed`: share of the usual speed.
+    - `tail`: factor on the 99th percentile of the latency.
+    - `corrupts`: a block is read back with other content.
+    """
 
     speed: float = 1.0
     tail: float = 1.0
     corrupts: bool = False
 
 
-# The part of the cluster model that only a training shows.
+# The part of the cluster model that shows only in a training.
 
 TrainingState = Literal[
     "ok",
@@ -167,8 +194,13 @@ TrainingState = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldDown:
-    """What holds the clock of a busy GPU down: the reason in nvidia-smi's words (empty: nothing), after so many seconds
-    under load, in what part of the time, and the part of its clock that is left then."""
+    """What lowers the clock of a busy GPU.
+
+    - `reason`: in nvidia-smi's words (empty: nothing).
+    - `after_s`: seconds under load until it begins.
+    - `share`: share of the time.
+    - `clock`: share of its clock that remains then.
+    """
 
     reason: str = ""
     after_s: float = 0.0
@@ -178,14 +210,20 @@ class HeldDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """What a training on the node meets.
+    """Conditions of a training on the node.
 
-    `pace` is the part of their speed that all of its GPUs have together, `cpu` that of its CPUs; `growth` is the part
-    by which its work on a step has grown at the end of a run, `jitter` the part by which every fifth step takes longer.
-    Its container begins `delay_s` late (image, disk), finds its fellows `name_s` late, loads PyTorch `loading_s`
-    longer, and its GPUs are ready `ready_s` late. `names`: pods can resolve names at all; without `image` its pods get
-    none; `torch` is the release of PyTorch in the image that it has, where that is another one; `log_cut`: the end of
-    the log is lost.
+    - `pace`: share of their speed that all of its GPUs have together.
+    - `cpu`: share of the speed of its CPUs.
+    - `growth`: share by which its work on a step has grown at the end of a run.
+    - `jitter`: share by which every fifth step takes longer.
+    - `delay_s`: delay of its container (image, disk).
+    - `name_s`: delay until it resolves its peers.
+    - `loading_s`: extra time for loading PyTorch.
+    - `ready_s`: delay until its GPUs are ready.
+    - `names`: pods can resolve names at all.
+    - `image`: false: its pods get no image.
+    - `torch`: release of PyTorch in its image, if it is another one.
+    - `log_cut`: the end of the log is lost.
     """
 
     pace: float = 1.0
@@ -202,20 +240,27 @@ class Training:
     log_cut: bool = False
 
 
-# A simulated host as Kubernetes sees it.
+# A simulated host in Kubernetes.
 
 AdapterUnits = Literal["all", "each"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesNode:
-    """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
-    ask for; `adapters` the extended resources that bring adapters into pods, None for those of the shared device
-    plugin, and `adapter_units` whether one unit of them is all adapters or one. A host that is no `member` is not
-    known to Kubernetes, nor stated in the inventory. `unhealthy_gpus` stay in the capacity and are not allocatable;
-    `resources` are offered in place of whole GPUs, as with MIG or time-slicing, and `replicas` is what the node's label
-    then says. `mig_config` is what was asked of the MIG manager, `mig_state` how far that came; `cut_networks` (eth0,
-    net1, dns) lead nowhere; `open_devices`: pods without GPUs see all, `blind_containers`: those with GPUs none."""
+    """State of a node in Kubernetes. None for a count means all working GPUs.
+
+    - `memory_gib`: allocatable to pods.
+    - `adapters`: extended resources for adapters in pods, None for those of the shared device plugin.
+    - `adapter_units`: whether one unit of them is all adapters or one.
+    - `member`: false: the host is neither in Kubernetes nor in the inventory.
+    - `unhealthy_gpus`: in the capacity, but not allocatable.
+    - `resources`: offered in place of whole GPUs, as with MIG or time-slicing.
+    - `replicas`: value of the node's label in that case.
+    - `mig_config`: configuration requested from the MIG manager. `mig_state` is its progress.
+    - `cut_networks`: networks (eth0, net1, dns) without a connection.
+    - `open_devices`: pods without GPUs get access to all.
+    - `blind_containers`: pods with GPUs get access to none.
+    """
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
@@ -237,7 +282,7 @@ class KubernetesNode:
     taints: tuple[dict[str, str], ...] = ()
 
 
-# The cluster model: the only source of truth of every simulator of a rehearsal.
+# The cluster model.
 
 SCHEMA_VERSION = 1
 
@@ -262,7 +307,7 @@ AnswerState = Literal["right", "empty", "gibberish", "refused", "malformed", "un
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ecc:
-    """Error counters of one GPU's memory; volatile ones count since the driver was loaded."""
+    """Error counters of one GPU's memory. Volatile ones count since the driver was loaded."""
 
     volatile_correctable: int = 0
     volatile_uncorrectable: int = 0
@@ -273,7 +318,7 @@ class Ecc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemappedRows:
-    """Rows of one GPU's memory that were replaced by spare ones."""
+    """Remapped rows of one GPU's memory."""
 
     correctable: int = 0
     uncorrectable: int = 0
@@ -283,17 +328,26 @@ class RemappedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU. `missing`: not on the bus at all; `unlisted`: on the bus, but the driver could not start it; `lost`:
-    listed, no longer answering. `compute` is the part of its rate of arithmetic that it has when it is busy, `training`
-    what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
-    `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
-    `compute_mode` whose programs may use it, `gsp` whether its own processor runs the driver's firmware,
-    `clock_limit_mhz` the limit that somebody set for its clock (0: none), `held_down` what heat or power do to it
-    under a long load, `under_load` what the load of Node.hurt_by does to it. `nvlink_failures` of
-    recovery its first NVLink has counted; of its links that are up `nvlinks_slow` run at half of their rate. Under
-    load its PCIe link has `loaded_generation` and `loaded_width`, 0: all that it is able to. In the DL unit test
-    `numerics` is what its arithmetic does, `gemm` the part of its rate of matrix products, `hbm` of copies within its
-    memory."""
+    """One GPU.
+
+    - `presence`: `missing` is not on the bus; `unlisted` is on the bus, but the driver could not start it; `lost` is
+      listed, but does not respond.
+    - `compute`: share of its rate of arithmetic under load.
+    - `training`: what happens to a rank of a training on it.
+    - `power_limit`: share of its default limit to which it is limited.
+    - `slowdown`: reason for which its clock is lowered.
+    - `vbios`: its own, if it is not that of its model.
+    - `compute_mode`: whose programs may use it.
+    - `gsp`: its own processor runs the driver's firmware.
+    - `clock_limit_mhz`: configured limit of its clock (0: none).
+    - `held_down`: effect of heat or power under a long load.
+    - `under_load`: effect of the load of Node.hurt_by.
+    - `nvlink_failures`: failed recoveries that its first NVLink has counted.
+    - `nvlinks_slow`: number of active links at half of their rate.
+    - `loaded_generation`, `loaded_width`: of its PCIe link under load; 0: all that it supports.
+    - `numerics`: behaviour of its arithmetic in the DL unit test.
+    - `gemm`, `hbm`: share of its rate of matrix products, and of copies within its memory, in the DL unit test.
+    """
 
     index: int
     uuid: str
@@ -342,17 +396,23 @@ class Gpu:
 
     @property
     def pci(self) -> str:
-        """The bus id as the kernel writes it: `0000:1b:00.0`."""
+        """Bus id as the kernel writes it: `0000:1b:00.0`."""
         return self.pci_bus_id[-12:].lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hca:
-    """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the
-    part of its rate that data gets through; no tool but a benchmark shows it. It lost its link `link_downed` times, and
-    once more (or drops packets) `under_load` of Node.hurt_by. `raw_ber` and `effective_ber` are its bit error rates
-    before and behind the correction as mlxlink prints them, `module_c` the temperature of its cable's module. Of RoCE,
-    not `routable`: it has link-local addresses alone; `mtu` is the data that its packets carry."""
+    """One network adapter port of the compute fabric.
+
+    - `present`: false: the adapter is not on the bus.
+    - `goodput`: share of its rate that data reaches; only a benchmark shows it.
+    - `link_downed`: how often it lost its link.
+    - `under_load`: it loses its link once more, or drops packets, under the load of Node.hurt_by.
+    - `raw_ber`, `effective_ber`: bit error rates before and after the correction as mlxlink prints them.
+    - `module_c`: temperature of its cable's module.
+    - `routable`: false: a RoCE port has only link-local addresses.
+    - `mtu`: payload of its packets in bytes.
+    """
 
     index: int
     name: str
@@ -380,18 +440,18 @@ class Hca:
 
     @property
     def slot(self) -> int:
-        """Its place among the adapters of the host: that of its rail, unless somebody put it elsewhere."""
+        """Place among the adapters of the host: that of its rail, unless it was configured otherwise."""
         return self.index if self.setup.slot < 0 else self.setup.slot
 
 
 def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
-    """The order in which tools list names: mlx5_2 before mlx5_10."""
+    """Return a key for the order in which tools list names: mlx5_2 before mlx5_10."""
     return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """What the time daemon of a node says; `ahead_s` is what it does not: how far its clock is ahead of all others."""
+    """Report of a node's time daemon. `ahead_s` is hidden from it: how far the clock is ahead of all others."""
 
     synchronised: bool = True
     stratum: int = 3
@@ -402,7 +462,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One line of the kernel log, so many seconds after the boot, and so many `times`, one `every_s` seconds."""
+    """One line of the kernel log, `at_s` seconds after the boot, `times` times, once every `every_s` seconds."""
 
     at_s: float
     text: str
@@ -412,12 +472,16 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
-    """What only a benchmark on the node shows: parts of the speed it should have, and what its pods get.
+    """Properties that only a benchmark on the node shows: shares of the expected speed, and what its pods get.
 
-    `network` and `nvlink` are parts of their speed; `gpudirect`: adapters reach GPU memory; `rdma_devices`: pods see
-    the adapters; `rdma_libraries`: the container can load the network plugin; `memory_lock`: locked memory is not
-    limited; `memory_registers`: the kernel lets adapters register memory.
-    `adapter_prefix`: how containers call the adapters, where that is not as the host does."""
+    - `network`, `nvlink`: share of their speed.
+    - `gpudirect`: adapters reach GPU memory.
+    - `rdma_devices`: pods have access to the adapters.
+    - `rdma_libraries`: the container can load the network plugin.
+    - `memory_lock`: locked memory is not limited.
+    - `memory_registers`: the kernel lets adapters register memory.
+    - `adapter_prefix`: prefix of adapter names in containers, if it differs from the host's.
+    """
 
     network: float = 1.0
     nvlink: float = 1.0
@@ -432,14 +496,21 @@ class Performance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """How a language model's server on the node behaves, and the benchmark beside it.
+    """Behaviour of a language model's server on the node, and of the benchmark beside it.
 
-    `model`: what it serves, empty for what it was asked to. `answer` is how it answers, `odd_engine` the only copy of
-    the model that does so (-1: all of them), `mute_engine` one that answers nothing, for its requests go to others. The
-    model hub refuses a server `hub_refusals` times (HTTP 429) before it has its weights. `rate` is the part of tokens
-    per second that it should have, `prefill` that part where a prompt is not in the cache; `stall_ms` is added to every
-    eighth first token, `slow_copy_ms` to every token of the first copy of the model, `cold_ms` to the first request of
-    each copy. Every `fail_every`th request fails, every `short_every`th answer ends early; 0: none does."""
+    - `model`: the model that it serves, empty for the requested one.
+    - `answer`: kind of its responses.
+    - `odd_engine`: the only copy of the model that responds so (-1: all of them).
+    - `mute_engine`: a copy that gets no requests, since they go to the next one (-1: none).
+    - `hub_refusals`: how often the model hub refuses a server (HTTP 429) before it has its weights.
+    - `rate`: share of the expected tokens per second.
+    - `prefill`: the same for a prompt that is not in the cache.
+    - `stall_ms`: added to every eighth first token.
+    - `slow_copy_ms`: added to every token of the first copy of the model.
+    - `cold_ms`: added to the first request of each copy.
+    - `fail_every`: every n-th request fails; 0: none.
+    - `short_every`: every n-th response ends early; 0: none.
+    """
 
     state: ServerState = "ok"
     model: str = ""
@@ -459,19 +530,26 @@ class Serving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One GPU host. `others` are ports of adapters that carry no GPU traffic; hosts of different `unit` share no leaf.
+    """One GPU host.
 
-    `printed` is by program what it prints in place of its usual output, for programs whose script in
-    rehearsal/recipes/tools/ reads it (`out/<program>.printed`); `smi_xml` what elements of `nvidia-smi -q -x` read for
-    every GPU, by their path in nvidia_smi_580.yaml, where "(absent)" leaves one out. `nic_view`: each adapter is below
-    the PCIe `switch` of a GPU, two below that of two GPUs (`pairs`), those beside other GPUs are across the processors
-    (`apart`), or the hypervisor hides it all (`hidden`). `virtualisation` is what `systemd-detect-virt --vm` prints,
-    `bridged_gpus` is how many neighbouring GPUs a bridge connects by NVLink (0: all of the host),
-    `acs` the access control of the PCIe switches above GPUs and adapters as lspci prints it. `hurt_by` is the program
-    (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and does to GPUs and
-    adapters what they say. `dcgm_health` is what DCGM's watches say (Healthy, Warning, Failure), empty where nobody set
-    any. `fabric` is that of its SKU, `pfc` are the priorities that its RoCE ports pause. `unit_test` is what becomes of
-    the pod of the DL unit test."""
+    - `others`: ports of adapters without GPU traffic.
+    - `unit`: hosts of different units share no leaf.
+    - `printed`: by program its output in place of the usual one, for programs whose script in rehearsal/recipes/tools/
+      reads it (`out/<program>.printed`).
+    - `smi_xml`: values of elements of `nvidia-smi -q -x` for every GPU, by path in nvidia_smi_580.yaml, where
+      "(absent)" leaves one out.
+    - `nic_view`: each adapter is below the PCIe `switch` of a GPU, two below that of two GPUs (`pairs`), those of other
+      GPUs are on the other CPU socket (`apart`), or the hypervisor hides it all (`hidden`).
+    - `virtualisation`: output of `systemd-detect-virt --vm`.
+    - `bridged_gpus`: number of neighbouring GPUs that an NVLink bridge connects (0: all of the host).
+    - `acs`: access control of the PCIe switches above GPUs and adapters as lspci prints it.
+    - `hurt_by`: program (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and
+      triggers the `under_load` of GPUs and adapters.
+    - `dcgm_health`: result of DCGM's health watches (Healthy, Warning, Failure), empty if none is set.
+    - `fabric`: that of its SKU.
+    - `pfc`: priorities that its RoCE ports pause.
+    - `unit_test`: state of the pod of the DL unit test.
+    """
 
     name: str
     rack: str
@@ -522,46 +600,49 @@ class Node:
 
     @property
     def listed_gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that the driver still lists, lost ones included."""
+        """GPUs that the driver still lists, including lost ones."""
         return tuple(gpu for gpu in self.gpus if gpu.presence in ("ok", "lost"))
 
     @property
     def gpus_on_bus(self) -> tuple[Gpu, ...]:
-        """The GPUs that the PCI bus shows."""
+        """GPUs on the PCI bus."""
         return tuple(gpu for gpu in self.gpus if gpu.presence != "missing")
 
     @property
     def working_gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that answer."""
+        """GPUs that respond."""
         return tuple(gpu for gpu in self.gpus if gpu.presence == "ok")
 
     @property
     def present_hcas(self) -> tuple[Hca, ...]:
-        """The adapters that the machine has."""
+        """Adapters that the machine has."""
         return tuple(hca for hca in self.hcas if hca.present)
 
     @property
     def all_hcas(self) -> tuple[Hca, ...]:
-        """Every adapter port that the operating system shows, in the order of their names."""
+        """Every adapter port in the operating system, in the order of the names."""
         return tuple(sorted((*self.present_hcas, *self.others), key=lambda hca: _natural(hca.name)))
 
     @property
     def advertised_gpus(self) -> int:
-        """How many GPUs the device plugin offers."""
+        """Number of GPUs that the device plugin offers."""
         told = self.kubernetes.device_plugin_gpus
         return len(self.working_gpus) if told is None else told
 
     @property
     def dra_device_count(self) -> int:
-        """How many GPUs the DRA driver lists in its ResourceSlice."""
+        """Number of GPUs in the DRA driver's ResourceSlice."""
         told = self.kubernetes.dra_devices
         return len(self.working_gpus) if told is None else told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rack:
-    """One rack: what the signed record allows it, and its power units as the record has
-    them (all energized, one dead, none listed) and as they say themselves (`units`, one on each feed)."""
+    """One rack: its limits in the signed record, and its PDUs.
+
+    The PDUs are given as the record has them (all energized, one dead, none listed) and as they report themselves
+    (`units`, one on each feed).
+    """
 
     name: str
     power_w: int
@@ -574,8 +655,11 @@ class Rack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rail:
-    """The leaf switches that connect adapter `index` of every node; `goodput` as for an adapter, `firmware` that of all
-    these adapters, where it is not that of their type."""
+    """The leaf switches that connect adapter `index` of every node.
+
+    - `goodput`: as for an adapter.
+    - `firmware`: of all these adapters, if it is not that of their type.
+    """
 
     name: str
     index: int
@@ -585,7 +669,7 @@ class Rail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterModel:
-    """The whole simulated cluster, faults already in it."""
+    """The whole simulated cluster, with its faults."""
 
     name: str
     seed: int

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a simulated InfiniBand fabric is cabled: two levels, rail k of every host of a group on leaf k of the group."""
+"""Cabling of a simulated InfiniBand fabric: two levels, rail k of every host of a group on leaf k of the group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .values import Node
 
 SPINES = 4
-# A switch addresses its ports with eight bits; very large clusters get larger groups.
+# A switch addresses its ports with eight bits, so very large clusters get larger groups.
 _GROUP, _LARGE_GROUP, _MANY = 32, 128, 512
 _MIN_PORTS = 40
 
@@ -29,8 +29,12 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """Where every cable should sit: `switches` maps names to their number of ports, `hosts` maps an adapter
-    (`gpu01/mlx5_0`) to its port, `uplinks` are pairs of a leaf's and a spine's port."""
+    """Intended place of every cable.
+
+    - `switches`: number of ports by name.
+    - `hosts`: port by adapter (`gpu01/mlx5_0`).
+    - `uplinks`: pairs of a leaf's and a spine's port.
+    """
 
     switches: dict[str, int]
     hosts: dict[str, Port]

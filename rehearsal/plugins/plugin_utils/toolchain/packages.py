@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Programs out of the distribution's packages, unpacked and not installed, with the libraries that they miss."""
+"""Programs from the distribution's packages, unpacked and not installed, with the libraries that they need."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress 
 from .golang import LongCommand, run_watched
 from .store import cache_lock
 
-# Which installed packages are on every machine of this distribution: the essential ones and what those need.
+# Installed packages that are on every machine of this distribution: the essential ones and their dependencies.
 #
-# Whatever else a program needs has to come along with it, even where this machine happens to have it.
+# All other dependencies of a program are unpacked with it, even if this machine has them.
 
 _INSTALLED = "install ok installed"
 
 
 def base_packages(status: str) -> dict[str, str]:
-    """Return the packages of the base system by name, each with its paragraph of dpkg's status file.
+    """Return the packages of the base system by name, each with its paragraph in dpkg's status file.
 
     Args:
-        status: the text of the status file.
+        status: text of the status file.
     """
     paragraphs: dict[str, tuple[str, dict[str, str]]] = {}
     for text in status.split("\n\n"):
@@ -57,7 +57,7 @@ def _fields(paragraph: str) -> dict[str, str]:
 
 
 def _providers(installed: Mapping[str, Mapping[str, str]]) -> dict[str, list[str]]:
-    """Return who provides a virtual package; the one that every machine has comes first (mawk before gawk)."""
+    """Return the providers of a virtual package. The one that every machine has is first (mawk before gawk)."""
     found: dict[str, list[str]] = {}
     for name, fields in sorted(installed.items(), key=lambda item: (item[1].get("Priority") != "required", item[0])):
         for entry in fields.get("Provides", "").split(","):
@@ -69,7 +69,7 @@ def _providers(installed: Mapping[str, Mapping[str, str]]) -> dict[str, list[str
 def _needs(
     fields: Mapping[str, str], installed: Mapping[str, object], providers: Mapping[str, list[str]]
 ) -> Iterator[str]:
-    """Yield one installed package for each dependency; a dependency of a foreign kind that nobody meets is left out."""
+    """Yield one installed package for each dependency. A dependency that no installed package provides is left out."""
     for clause in f"{fields.get('Pre-Depends', '')},{fields.get('Depends', '')}".split(","):
         names = [words[0].partition(":")[0] for choice in clause.split("|") if (words := choice.split())]
         met = [
@@ -78,7 +78,7 @@ def _needs(
         yield from met[:1]
 
 
-# What the loader of the system says of a program: where each of its libraries comes from, and which it misses.
+# Report of the system's loader about a program: where each of its libraries is, and which are missing.
 
 _LDD_LIMIT_S = 20.0
 _PT_INTERP = 3
@@ -86,21 +86,21 @@ _PLACES = ("usr/lib/*-linux-*", "lib/*-linux-*", "usr/lib64", "lib64", "usr/lib"
 
 
 def library_path(root: Path) -> str:
-    """Return the directories of libraries below a root directory as the loader takes them."""
+    """Return the directories of libraries below a root directory as LD_LIBRARY_PATH."""
     return os.pathsep.join(str(place) for pattern in _PLACES for place in sorted(root.glob(pattern)))
 
 
 def missing_libraries(program: str, environ: Mapping[str, str]) -> list[str]:
-    """Return what the loader says is missing (libraries, versions of symbols) when a program starts so.
+    """Return what the loader reports as missing (libraries, versions of symbols) for a program in that environment.
 
     Args:
-        program: path; one that needs no loader misses nothing.
-        environ: the environment that it starts in.
+        program: path; one without a loader misses nothing.
+        environ: its environment.
     """
     loader = loader_of(Path(program))
     if not loader:
         return []
-    # Asked of the loader itself: a program that has none would simply run.
+    # Runs the loader itself: a program without one would simply run.
     done = run_command([loader, "--list", program], _LDD_LIMIT_S, env={**environ, "LC_ALL": "C"})
     lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
     missing = [line.strip() for line in lines if "not found" in line or "cannot" in line]
@@ -108,7 +108,7 @@ def missing_libraries(program: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def loader_of(program: Path) -> str:
-    """Return the loader that an ELF file of 64 bits asks for, nothing for any other file."""
+    """Return the loader of a 64-bit ELF file, empty for any other file."""
     with program.open("rb") as handle:
         start = handle.read(4096)
     if start[:5] != b"\x7fELF\x02":
@@ -124,26 +124,26 @@ def loader_of(program: Path) -> str:
     return ""
 
 
-# Programs out of the distribution's packages, unpacked and not installed.
+# Programs from the distribution's packages, unpacked and not installed.
 #
-# It needs no administrator, changes nothing on the machine, and starts no service. Unpacked is what the base system
-# does not have, never what this machine happens to lack: the same tree serves on a machine that has nothing.
+# This needs no administrator, changes nothing on the machine, and starts no service. Everything beyond the base system
+# is unpacked, whatever this machine has, so that the same tree works on a machine that has nothing else.
 
 _LIMIT_S = 300.0
 _STATUS = Path("/var/lib/dpkg/status")
 _STAMP = "unpacked.json"
-# A tree that was unpacked by other rules is made anew.
+# A tree that was unpacked by an older scheme is created anew.
 _SCHEME = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """Packages and where they are unpacked.
+    """Packages and the place where they are unpacked.
 
     Args:
         names: names of packages.
-        root: the directory that stands for `/`; the packages are kept beside it.
-        subject: what they are, for messages.
+        root: the directory that takes the place of `/`; the packages are kept beside it.
+        subject: their name in messages.
         hint: how to install them.
     """
 
@@ -153,15 +153,15 @@ class Packages:
     hint: str
 
     def environment(self) -> dict[str, str]:
-        """Return what a program of these packages needs in its environment: where its own libraries are."""
+        """Return the environment variables of these programs: the place of their libraries."""
         return {"LD_LIBRARY_PATH": library_path(self.root)}
 
     def problem(self, programs: Sequence[str], environment: Mapping[str, str]) -> str:
-        """Return why programs of these packages cannot be run as they are, nothing if they can.
+        """Return why programs of these packages cannot run, empty if they can.
 
         Args:
             programs: paths.
-            environment: what they get beside that of this process.
+            environment: variables added to those of this process.
         """
         try:
             stamp = json.loads((self.root.parent / _STAMP).read_text(encoding="utf-8"))
@@ -174,19 +174,19 @@ class Packages:
 
 
 def nothing_to_watch() -> None:
-    """Take the place of a check of the controller where there is none."""
+    """Do nothing: the default where there is no controller to check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """What watches over the fetching of packages."""
+    """Watches the fetching of packages."""
 
     packages: Packages
     progress: Progress
     alive: Callable[[], None]
 
     def run(self, argv: Sequence[str], where: Path) -> str:
-        """Run a command and return what it printed.
+        """Run a command and return its output.
 
         Raises:
             UnavailableError: it failed.
@@ -204,7 +204,7 @@ class Fetching:
         return output
 
     def failed(self, reason: str) -> UnavailableError:
-        """Return the error that says so."""
+        """Return the error for packages that could not be fetched."""
         packages = self.packages
         return UnavailableError(packages.subject, f"is not installed and cannot be fetched: {reason}", packages.hint)
 
@@ -215,15 +215,15 @@ def ensure_unpacked(
     """Unpack packages and all that they need beyond the base system, unless they are there.
 
     Args:
-        packages: what is wanted.
-        problem: says why what is there cannot be used, nothing if it can. It is asked again once the cache is held:
-            another run that waited for the same packages may use them by then, and files of a running program must
-            not be replaced.
-        progress: told of what is fetched.
+        packages: the packages.
+        problem: returns why the existing tree cannot be used, empty if it can. It runs again once the cache is locked:
+            another run that waited for the same packages may use them by then, and files of a running program must not
+            be replaced.
+        progress: reports what is fetched.
         alive: raises when the controller has ended.
 
     Raises:
-        UnavailableError: this system has no apt, the packages cannot be had, or they are not what is needed.
+        UnavailableError: this system has no apt, or the packages cannot be fetched or do not work.
         AbortedError: the controller ended meanwhile.
     """
     if not problem():
@@ -238,7 +238,7 @@ def ensure_unpacked(
 
 
 def _unpack(fetching: Fetching) -> None:
-    """Fetch and unpack; what was there before is removed."""
+    """Fetch and unpack. An existing tree is removed."""
     packages = fetching.packages
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb") and _STATUS.is_file()):
         raise fetching.failed("this system has no apt.")
@@ -255,14 +255,14 @@ def _unpack(fetching: Fetching) -> None:
 
 
 def _fetch(fetching: Fetching, kept: Path) -> list[str]:
-    """Download the packages and what they need; return their names."""
+    """Download the packages and their dependencies. Return their names."""
     base = base_packages(_STATUS.read_text(encoding="utf-8", errors="replace"))
     status = kept / "base-status"
     write_atomic(status, "\n\n".join(base.values()) + "\n")
     try:
         return _download(fetching, kept, set(base), [f"Dir::State::status={status}"])
     except UnavailableError:
-        # The lists of this machine are missing or old; lists of our own need no administrator.
+        # The package lists of this machine are missing or old. Separate lists need no administrator.
         lists = kept / "lists"
         (lists / "partial").mkdir(parents=True)
         own = [f"Dir::State::lists={lists}", f"Dir::State::status={status}", "APT::Sandbox::User=root"]
@@ -275,13 +275,13 @@ def _download(fetching: Fetching, kept: Path, base: set[str], options: list[str]
     lines = fetching.run([*_apt("install", options), *words], kept).splitlines()
     files = [line.split()[1] for line in lines if line.startswith("'")]
     names = [file.split("_")[0] for file in files if file.endswith(".deb")]
-    # apt would renew a package of the base system, too; a second C library beside the machine's loader breaks all.
+    # apt would update packages of the base system, too, and a second C library does not work with the machine's loader.
     wanted = [name for name in names if name not in base]
     fetching.run([*_apt("download", options), *wanted], kept)
     return wanted
 
 
 def _apt(verb: str, options: Sequence[str]) -> list[str]:
-    # Without a cache file: the machine's own must not learn of another status file.
+    # Without a cache file, so that this status file never gets into the machine's own cache.
     settings = ("Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache=", *options)
     return ["apt-get", verb, "-qq", *(word for setting in settings for word in ("-o", setting))]

@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 
-# The programs that the rehearsal runs, and what makes a program found on the machine good enough.
+# Programs that the rehearsal runs, and the versions of a program on the machine that are good enough.
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 
@@ -32,16 +32,16 @@ Version = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One program: the pinned module that it is built from, and the versions of a found one that fit.
+    """One program: the pinned module that it is built from, and the versions of an existing one that are suitable.
 
     Args:
-        module: directory name of its `go.mod` under the toolchain sources; programs of one module are built from the
-            same versions of what they share, which is then compiled once.
+        module: directory name of its `go.mod` under the toolchain sources. Programs of one module share the versions of
+            their dependencies, which are then compiled once.
         package: Go package of its `main`.
         pin: module whose version in `go.mod` is the program's version; the programs of one pin are one release.
         stamp: linker variables set at build time; `{version}`, `{major}` and `{minor}` are filled in.
-        same_minor: a found program fits only with the pinned major and minor version.
-        at_least: otherwise the oldest version that fits (same major version).
+        same_minor: an existing program is suitable only with the pinned major and minor version.
+        at_least: otherwise the oldest suitable version (same major version).
     """
 
     name: str
@@ -56,7 +56,7 @@ class Tool:
 
 _PROGRAMS = "programs"
 
-# Without these the server reports v0.0.0 and clients refuse to talk to it.
+# Without these the server reports v0.0.0 and clients refuse to use it.
 _KUBERNETES_STAMP = (
     "k8s.io/component-base/version.gitVersion={version}",
     "k8s.io/component-base/version.gitMajor={major}",
@@ -84,7 +84,7 @@ TOOLS: tuple[Tool, ...] = (
         same_minor=False,
         at_least=(3, 14, 0),
     ),
-    # Debian's package needs its templates in their place, and nothing is installed here.
+    # Built, since Debian's package needs its templates in their installed place.
     Tool(
         "alertmanager",
         _PROGRAMS,
@@ -96,8 +96,8 @@ TOOLS: tuple[Tool, ...] = (
     ),
 )
 
-# No rehearsal runs it: a test holds its stand-in against it. From the versions that the others are built from, it takes
-# a quarter of a minute more.
+# No rehearsal runs it: a test compares its stand-in with it. It is built from the same versions as the others, which
+# takes a quarter of a minute more.
 MPI_OPERATOR = Tool(
     "mpi-operator",
     _PROGRAMS,
@@ -108,7 +108,7 @@ MPI_OPERATOR = Tool(
 
 @dataclass(frozen=True, slots=True)
 class ModuleSource:
-    """The pinned sources of one Go module: its directory and the text of `go.mod` and `go.sum`."""
+    """Pinned sources of one Go module: its directory and the text of `go.mod` and `go.sum`."""
 
     name: str
     directory: Path
@@ -147,7 +147,7 @@ def parse_version(text: str) -> Version | None:
 
 
 def fits(tool: Tool, found: Version | None, pinned: Version) -> bool:
-    """Whether a program found at a version can stand in for the pinned one."""
+    """Return whether an existing program of that version can replace the pinned one."""
     if found is None:
         return False
     if tool.same_minor:
@@ -174,16 +174,19 @@ _WORK = ".build-"
 
 
 def default_cache(environ: Mapping[str, str]) -> Path:
-    """Return the user's cache directory for the toolchain (outside the checkout: a second clone is fast)."""
+    """Return the user's cache directory for the toolchain.
+
+    It is outside the checkout, so that other clones share it.
+    """
     base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "gpufleet" / "toolchain"
 
 
 def build_digest(source: ModuleSource, flags: Mapping[str, str], platform: str) -> str:
-    """Return what identifies a build: pinned sources, flags and platform.
+    """Return the digest that identifies a build: pinned sources, flags and platform.
 
-    The Go release is recorded beside the programs but is no part of the digest: a machine with a filled cache needs
-    no Go, and a Go patch release is no reason to build for ten minutes (`go.mod` states the language version).
+    The Go release is recorded beside the programs but is not part of the digest. A machine with a filled cache needs no
+    Go, and a Go patch release is no reason to build for ten minutes (`go.mod` has the language version).
     """
     digest = hashlib.sha256()
     for part in (source.go_mod, source.go_sum, json.dumps(dict(flags), sort_keys=True), platform):
@@ -198,16 +201,16 @@ def sha256_of(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModuleStore:
-    """The directory that holds the programs of one build."""
+    """Directory of the programs of one build."""
 
     directory: Path
 
     def path_of(self, tool: str) -> Path:
-        """Return where a program lies or will lie."""
+        """Return the path of a program, whether it exists or not."""
         return self.directory / tool
 
     def problem(self, tool: str) -> str:
-        """Return why a stored program cannot be used: `missing`, `checksum` or, when it can, nothing."""
+        """Return why a stored program cannot be used, `missing` or `checksum`; empty if it can."""
         expected = self._checksums().get(tool, "")
         path = self.path_of(tool)
         if not expected or not path.is_file():
@@ -233,21 +236,21 @@ class ModuleStore:
 
 @contextmanager
 def workplace(cache: Path) -> Iterator[Path]:
-    """Make a directory for work in progress within the cache, removed at the end."""
-    # What is still dying may write into it.
+    """Create a directory for work in progress within the cache, removed at the end."""
+    # A process that is just ending may still write into it.
     with tempfile.TemporaryDirectory(dir=cache, prefix=_WORK, ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 def sweep(cache: Path) -> None:
-    """Remove the work in progress of those that were killed; hold the cache for it."""
+    """Remove the work in progress of killed builds. Call it with the cache locked."""
     for left in cache.glob(f"{_WORK}*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager
 def cache_lock(cache: Path, progress: Progress, alive: Callable[[], None]) -> Iterator[None]:
-    """Hold the cache: two builds at once would do the same work twice and overwrite each other.
+    """Lock the cache: two builds at once would do the same work twice and overwrite each other.
 
     Raises:
         UnavailableError: the directory cannot be written.
