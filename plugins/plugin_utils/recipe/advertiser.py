@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who gives out the GPUs where a profile says that it is somebody else: then no component of the recipe may, too.
+"""Which component advertises the GPUs. With a profile whose advertiser is external, no component of the recipe may.
 
-A value of a profile with `advertiser: external` leaves it to the platform's own device plugin, GKE's for one. Beside
-it `devicePlugin.enabled` of the GPU operator and `resources.gpus.enabled` of the DRA driver, both true in their charts,
-are refused (NVIDIA/aicr, docs/contributor/data.md and pkg/allocpolicy).
+A profile value with `advertiser: external` leaves that to the platform's own device plugin, such as GKE's.
+`devicePlugin.enabled` of the GPU operator and `resources.gpus.enabled` of the DRA driver, both true in their charts,
+are refused then (NVIDIA/aicr, docs/contributor/data.md and pkg/allocpolicy).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GIVES_OUT = {
 
 
 def external_profiles(result: RecipeResult, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the profiles of a recipe, as name=value, whose chosen value says that somebody else gives out the GPUs."""
+    """Return the profiles of a recipe, as name=value, whose chosen value leaves the GPUs to an external advertiser."""
     layers = (catalogue.layers[name] for name in result.layers)
     profiles = (layer.profile for layer in layers if layer.profile is not None)
     chosen = ((profile, result.profiles.get(profile.name, profile.default)) for profile in profiles)
@@ -36,12 +36,12 @@ def external_profiles(result: RecipeResult, catalogue: Catalogue) -> tuple[str, 
 def require_one_advertiser(
     result: RecipeResult, catalogue: Catalogue, values_of: Callable[[ComponentRef, Catalogue], Mapping[str, Any]]
 ) -> None:
-    """Refuse a recipe of which somebody else gives out the GPUs and a component does, too.
+    """Check that no component advertises GPUs beside an external advertiser.
 
     Args:
         result: the recipe.
-        catalogue: has its layers.
-        values_of: gives the merged chart values of a component.
+        catalogue: the catalogue with its layers.
+        values_of: returns the merged chart values of a component.
 
     Raises:
         InputError: there is such a component.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Criteria: what a recipe is for, and which recipes a question matches."""
+"""Criteria: what a recipe is for, and which recipes match a query."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..outcome.errors import BringupError, InputError, ProblemsError
 from .nearest import unknown_hint
 
 ANY = "any"
-# The order in which criteria are printed and named; dimensions of a private tree follow these by name.
+# The order in which criteria are printed and named. Dimensions of a private tree follow these by name.
 ORDER = ("service", "accelerator", "intent", "os", "platform", "fabric", "nvlink_domain", "nodes")
-# What upstream's own tool writes into every result.
+# The dimensions that upstream's own tool writes into every result.
 UPSTREAM_DIMENSIONS = ("service", "accelerator", "intent", "os", "platform")
 
 
@@ -23,8 +23,9 @@ UPSTREAM_DIMENSIONS = ("service", "accelerator", "intent", "os", "platform")
 class Dimension:
     """One dimension of the criteria: its values and their aliases.
 
-    `number`: any whole number is a value and 0 is `any`. `advisory`: told, never matched. `meant`: what people mean by
-    words that are no values. `unsuggested`: values that nobody wants who did not state them.
+    With `number` any whole number is a value, and 0 is `any`. With `advisory` it is reported and never matched.
+    `meant` maps words that are no values to the value that people mean by them. `unsuggested` are values that are
+    suggested only to users who state them.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """What a rule does not stand beside: a fact of any node, or the server's version, that matches a pattern."""
+    """A fact of any node, or the server's version, that rules a detection out if it matches the pattern."""
 
     fact: str
     pattern: str
@@ -46,8 +47,10 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionRule:
-    """What a fact of a cluster says about a dimension: the fact matches the pattern, so the value is that, unless
-    something else of the cluster says that it cannot be."""
+    """The value of a dimension that follows from a fact of a cluster: the fact matches the pattern.
+
+    A match of `unless` rules it out.
+    """
 
     dimension: str
     value: str
@@ -58,9 +61,9 @@ class DetectionRule:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """All dimensions, other names under which one may be given (`gpu` for `accelerator`), and how to detect values.
+    """All dimensions, other names for them in queries (`gpu` for `accelerator`), and how to detect values.
 
-    `node_only` are the kinds of GPU whose NVLink ends at the node, each with the file that says so.
+    `node_only` are the kinds of GPU whose NVLink domain is the node, each with its source file.
     """
 
     dimensions: Mapping[str, Dimension]
@@ -77,12 +80,12 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The stated values by dimension; a dimension that is not stated is `any` and absent here."""
+    """The stated values by dimension. A dimension that is not stated is `any` and missing here."""
 
     stated: tuple[tuple[str, str], ...] = ()
 
     def get(self, dimension: str) -> str:
-        """Return the value of a dimension, `any` if it is not stated."""
+        """Return the value of a dimension. It is `any` if it is not stated."""
         for name, value in self.stated:
             if name == dimension:
                 return value
@@ -94,15 +97,15 @@ class Criteria:
         return len(self.stated)
 
     def matches(self, query: Criteria) -> bool:
-        """Tell whether a recipe with these criteria answers a query.
+        """Tell whether a recipe with these criteria matches a query.
 
-        Asymmetric: a recipe that does not care matches every query; a query that does not say never pulls in a
-        recipe that cares.
+        This is asymmetric. A dimension that the recipe leaves open matches every query. A dimension that the query
+        leaves open never matches a recipe that states it.
         """
         return all(item in query.stated for item in self.stated)
 
     def without(self, dimension: str) -> Criteria:
-        """Return the criteria with a dimension no longer stated."""
+        """Return the criteria without a dimension."""
         return Criteria(tuple(item for item in self.stated if item[0] != dimension))
 
     def to_dict(self) -> dict[str, str]:
@@ -114,12 +117,12 @@ class Criteria:
 
 
 def order_key(name: str) -> tuple[int, str]:
-    """Sort dimensions as they are printed."""
+    """Return the sort key of a dimension in the order of printing."""
     return (ORDER.index(name), "") if name in ORDER else (len(ORDER), name)
 
 
 def make_criteria(stated: Mapping[str, str]) -> Criteria:
-    """Return criteria of values that are already canonical."""
+    """Return criteria from values that are already canonical."""
     items = [(name, value) for name, value in stated.items() if value not in ("", ANY)]
     return Criteria(tuple(sorted(items, key=lambda item: order_key(item[0]))))
 
@@ -146,10 +149,10 @@ def _canonical(dimension: Dimension, value: Any) -> str:
 
 
 def parse_criteria(given: Mapping[str, Any], vocabulary: Vocabulary, subject: str = "criteria") -> Criteria:
-    """Return criteria from what a user or an overlay wrote: trimmed, lower-cased, aliases replaced.
+    """Return criteria from the text of a user or an overlay: trimmed, in lower case, with aliases replaced.
 
     Raises:
-        ProblemsError: unknown dimensions or values; all of them, each with the nearest known one.
+        ProblemsError: all unknown dimensions and values, each with the nearest known one.
     """
     problems: list[BringupError] = []
     stated: dict[str, str] = {}

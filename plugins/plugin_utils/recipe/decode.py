@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Checked plain data as values: overlays, mixins, registry entries, vocabulary."""
+"""From checked plain data to values: overlays, mixins, registry entries, vocabulary."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def component_ref(data: Mapping[str, Any]) -> ComponentRef:
 
 
 def phase(data: Mapping[str, Any]) -> Phase:
-    """Return one validation phase; a list that is not there stays None."""
+    """Return one validation phase. A missing list stays None."""
     constraints, checks = data.get("constraints"), data.get("checks")
     return Phase(
         timeout=_text(data, "timeout"),
@@ -84,7 +84,7 @@ def fragment(spec: Mapping[str, Any]) -> Fragment:
 
 
 def profile(data: Mapping[str, Any] | None) -> Profile | None:
-    """Return the profile of a layer, if it has one."""
+    """Return the profile of a layer. None if it has none."""
     if data is None:
         return None
     choices = {name: _choice(choice or {}) for name, choice in data["values"].items()}
@@ -93,7 +93,7 @@ def profile(data: Mapping[str, Any] | None) -> Profile | None:
 
 
 def _choice(data: Mapping[str, Any]) -> Fragment:
-    """Return what a value of a profile adds; its readiness constraints hold once all is installed."""
+    """Return what a value of a profile adds. Its readiness constraints apply once everything is installed."""
     later = data.get("readinessConstraints")
     return fragment({**data, "validation": {"readiness": {"constraints": later}}} if later else data)
 

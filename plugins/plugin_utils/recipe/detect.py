@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Criteria read off a running cluster, each with its evidence; the user's own word wins and the report says so."""
+"""Criteria detected from a running cluster, each with its evidence. Stated values win, and the report shows that."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from ..outcome.codec import to_plain
 from .criteria import Criteria, DetectionRule, Vocabulary, make_criteria
 
-# What every node says for itself; everything else is one fact of the whole cluster.
+# Dimensions of each node. All others are one fact of the whole cluster.
 _POOL_DIMENSIONS = ("accelerator", "os", "fabric", "nvlink_domain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What detection needs to know of one node."""
+    """The facts of one node that detection uses."""
 
     name: str
     gpus: int = 0
@@ -32,7 +32,7 @@ class NodeFacts:
     link_layers: tuple[str, ...] = ()
 
     def values(self, fact: str) -> tuple[str, ...]:
-        """Return what the node says under a fact's name."""
+        """Return the values of a node for a fact."""
         if fact == "label":
             return tuple(f"{key}={value}" for key, value in sorted(self.labels.items()))
         listed = {"resource": self.resources, "link_layer": self.link_layers}
@@ -49,23 +49,23 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """What detection needs to know of a cluster."""
+    """The facts of a cluster that detection uses."""
 
     server_version: str = ""
     nodes: tuple[NodeFacts, ...] = ()
 
     @property
     def gpu_nodes(self) -> tuple[NodeFacts, ...]:
-        """The nodes that have GPUs, by their count or their product."""
+        """The nodes with GPUs, by their count or their product."""
         return tuple(node for node in self.nodes if node.gpus or node.gpu_product)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What is known of one dimension, from whom, and why.
+    """The value of one dimension, its source, and its evidence.
 
-    `source` is stated, detected, mixed (nodes disagree: several pools) or unknown; `detected` is what the cluster
-    says even where the user's word wins.
+    `source` is stated, detected, mixed (nodes differ: several pools) or unknown. `detected` is the detected value, also
+    where a stated one wins.
     """
 
     dimension: str
@@ -76,13 +76,13 @@ class Finding:
 
     @property
     def overruled(self) -> bool:
-        """The user said something else than the cluster."""
+        """Whether the stated value differs from the detected one."""
         return self.source == "stated" and bool(self.detected) and self.detected != self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectedPool:
-    """GPU nodes that say the same about everything that is a node's own."""
+    """GPU nodes with equal values in all dimensions of nodes."""
 
     name: str
     criteria: Criteria
@@ -91,7 +91,7 @@ class DetectedPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """The criteria to resolve, how each came about, and the pools if there are several."""
+    """The criteria to resolve, the finding of each dimension, and the pools if there are several."""
 
     criteria: Criteria
     findings: tuple[Finding, ...]
@@ -99,12 +99,12 @@ class Detection:
 
     @property
     def detected(self) -> frozenset[str]:
-        """The dimensions that no user stated."""
+        """The dimensions that were detected and not stated."""
         return frozenset(finding.dimension for finding in self.findings if finding.source == "detected")
 
 
 def plain_detection(found: Detection) -> dict[str, Any]:
-    """Return what was detected as the result of a module: criteria as mappings, as they are stated."""
+    """Return a detection as the result of a module, with criteria as mappings."""
     plain: dict[str, Any] = to_plain(found)
     plain["criteria"] = found.criteria.to_dict()
     for pool, told in zip(found.pools, plain["pools"], strict=True):
@@ -113,7 +113,7 @@ def plain_detection(found: Detection) -> dict[str, Any]:
 
 
 def _of_node(node: NodeFacts, dimension: str, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Return value and evidence of what one node says about a dimension."""
+    """Return value and evidence of one node for a dimension. Both are empty if no rule matches."""
     for rule in vocabulary.detection:
         if rule.dimension != dimension:
             continue
@@ -124,7 +124,7 @@ def _of_node(node: NodeFacts, dimension: str, vocabulary: Vocabulary) -> tuple[s
 
 
 def _applying(facts: ClusterFacts, vocabulary: Vocabulary) -> Vocabulary:
-    """Return the vocabulary without the rules that another fact of that cluster contradicts."""
+    """Return the vocabulary without the detection rules that another fact of the cluster rules out."""
     return replace(vocabulary, detection=tuple(rule for rule in vocabulary.detection if not _denied(rule, facts)))
 
 
@@ -145,7 +145,7 @@ def _of_version(version: str, dimension: str, vocabulary: Vocabulary) -> tuple[s
 
 
 def _said(nodes: Iterable[NodeFacts], dimension: str, vocabulary: Vocabulary) -> dict[str, str]:
-    """Return every value that a node says, with the first node's evidence and how many say so."""
+    """Return every value that nodes have, with the first node's evidence and the number of nodes."""
     evidence: dict[str, str] = {}
     count: dict[str, int] = {}
     for node in nodes:
@@ -186,7 +186,7 @@ def _pools(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> tup
 
 
 def detect(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> Detection:
-    """Return the criteria of a cluster: what the user stated, else what its facts say."""
+    """Return the criteria of a cluster: the stated values, and detected ones for the rest."""
     vocabulary = _applying(facts, vocabulary)
     findings = []
     for name in vocabulary.names:

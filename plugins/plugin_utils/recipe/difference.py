@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What differs between two recipes, value by value."""
+"""The differences between two recipes, value by value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_COMPARED = ("metadata", "criteria", "apiVersion", "kind", "deploymentOrder"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One value that differs; `kind` is added, removed or changed."""
+    """One value that differs. `kind` is added, removed or changed."""
 
     path: str
     kind: str
@@ -30,10 +30,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Everything that differs between two recipes.
+    """All differences between two recipes.
 
-    A component that is switched off is not there: switching it off removes it. The deployment order counts as changed
-    only where components of both recipes change places; one that comes or goes shifts nothing.
+    A component that is switched off counts as missing. The deployment order counts as changed only if components of
+    both recipes change places, and not if one is added or removed.
     """
 
     components_added: tuple[str, ...]
@@ -43,11 +43,11 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Nothing differs."""
+        """Whether there are no differences."""
         return not (self.components_added or self.components_removed or self.changes)
 
     def lines(self) -> list[str]:
-        """Return it for people: what comes and goes, then the values of each component, then the rest."""
+        """Return lines for people: added and removed components, then the values of each component, then the rest."""
         if self.same:
             return ["nothing differs"]
         lines = [f"added: {', '.join(self.components_added)}"] if self.components_added else []
@@ -62,7 +62,7 @@ class Difference:
 
 
 def _grouped(path: str) -> tuple[str, str]:
-    """Return under what a value is shown, and its path there."""
+    """Return the heading for a value, and its path below that."""
     steps = parse_path(path)
     if len(steps) > 2 and steps[0] == "components":
         return str(steps[1]), shown(steps[2:])
@@ -94,16 +94,16 @@ def _switched_on(data: Mapping[str, Any]) -> set[str]:
 def difference(
     left: RecipeResult, left_catalogue: Catalogue, right: RecipeResult, right_catalogue: Catalogue
 ) -> Difference:
-    """Return what differs from one recipe to another: components first, then every value of those that both have."""
+    """Return the differences between two recipes: components first, then every value of those in both."""
     return difference_of(query_map(left, left_catalogue), query_map(right, right_catalogue))
 
 
 def difference_of(left: Mapping[str, Any], right: Mapping[str, Any]) -> Difference:
-    """Return the same of two recipes that are maps of values (see query_map)."""
+    """Return the differences between two recipes that are maps of values (see query_map)."""
     mine, theirs = _switched_on(left), _switched_on(right)
     common = mine & theirs
     before, after = _flat(left, common), _flat(right, common)
-    # Compared are the values, shown is what anybody may read.
+    # Values are compared as they are, and shown with secrets masked.
     old, new = _flat(redact_data(left), common), _flat(redact_data(right), common)
     changes = []
     for path in sorted({*before, *after}):

@@ -19,33 +19,33 @@ from .schema import OWN_API, SHAPES, Checker, Kind, is_foreign
 from .tree import TreeFile, read_text
 from .yaml_text import Path, decode, positions
 
-# Which kind of document a file is: told by what it says, however that is spelled, and never by its first bytes. What
-# was meant as a recipe document and is none is an error. What is something else is named to the user as not read.
+# The kind of a document is recognised by its content in any spelling of YAML, and never by its first bytes. What was
+# meant as a recipe document and is invalid is an error. Other files are reported to the user as not read.
 
 _KINDS = {kind.value: kind for kind in Kind}
 _OWN_GROUP = OWN_API.partition("/")[0] + "/"
 _KNOWN_APIS = (OWN_API, *dict.fromkeys(UPSTREAM_APIS.values()))
-# Other documents of upstream's tool, which people keep beside a tree: none of them adds anything to a recipe.
+# Other documents of upstream's tool that people keep beside a tree. None of them adds to a recipe.
 _OTHER_KINDS = frozenset(
     ("AICRConfig", "BundleProvenance", "ComponentUpgrades", "KWOKNodeProfile", "Recipe", "RecipeCriteria",
      "RecipeResult", "Snapshot")
 )  # fmt: skip
-# Kinds of Kubernetes share letters with ours; these many in a hundred are no chance.
+# Kinds of Kubernetes share letters with ours. Above this similarity a kind is a misspelling of ours.
 _LIKE = 0.8
-# Where only these kinds are looked for, so that anything else there is a mistake.
+# Places for these kinds only, where anything else is a mistake.
 _EXPECTED: tuple[tuple[str, Kind], ...] = (
     ("overlays/", Kind.OVERLAY),
     ("mixins/", Kind.MIXIN),
     ("validators/", Kind.CHECKS),
 )
 _EXPECTED_FILES = {"registry": Kind.REGISTRY, "criteria": Kind.VOCABULARY, "tree": Kind.TREE}
-# The quick look at the files of our own tree, whose form our tests hold, and at what is not YAML at all.
+# Quick tests by pattern: for files of our own tree, whose form is tested, and for files that are not YAML.
 _PLAIN = re.compile(rf"^kind:[ \t]*(?:{'|'.join(_KINDS)})[ \t]*$", re.MULTILINE)
 _SPEAKS_OF_US = re.compile(rf"{'|'.join(_KINDS)}|{re.escape(_OWN_GROUP)}|\baicr\.(?:nvidia\.com|run)/")
 
 
 def expected_kind(name: str) -> Kind | None:
-    """Return the kind that a place in a tree is for; None where anything may lie."""
+    """Return the kind of document that a place in a tree is for. None where any file may be."""
     stem, _dot, _ending = name.rpartition(".")
     if "/" not in name:
         return _EXPECTED_FILES.get(stem.casefold())
@@ -58,7 +58,7 @@ def plainly_none(name: str, text: str) -> bool:
 
 
 def speaks_of_us(text: str) -> bool:
-    """Tell whether a text that is not YAML names a kind or an API of ours: then it was meant as a document."""
+    """Tell whether a text that is not YAML names a kind or an API of ours, so that it was meant as a document."""
     return bool(_SPEAKS_OF_US.search(text))
 
 
@@ -68,7 +68,7 @@ def _word(data: dict[str, Any], key: str) -> str:
 
 
 def _meant(expected: Kind | None, kind: str, api: str) -> bool:
-    """Tell whether somebody meant a recipe document: by its place, its API, or its kind but for a letter or two."""
+    """Tell whether a file was meant as a recipe document: by its place, its API, or a kind that may be misspelled."""
     if expected is not None or kind in _KINDS:
         return True
     if kind in _OTHER_KINDS:
@@ -80,7 +80,7 @@ def _meant(expected: Kind | None, kind: str, api: str) -> bool:
 
 
 def recognised(name: str, data: Any, at: Callable[[Path], str]) -> tuple[Kind, str] | None:
-    """Return kind and API version of a decoded file; None if it was not meant as a recipe document.
+    """Return kind and API version of a decoded file. None if it was not meant as a recipe document.
 
     Args:
         name: the file's path inside its tree.
@@ -88,7 +88,7 @@ def recognised(name: str, data: Any, at: Callable[[Path], str]) -> tuple[Kind, s
         at: returns `file:line` of a value, for errors.
 
     Raises:
-        InputError: it was meant as one, and says so wrongly.
+        InputError: it was meant as one, and its kind or API version is wrong.
     """
     expected = expected_kind(name)
     if not isinstance(data, dict):
@@ -115,9 +115,9 @@ def _head(kind: Kind) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One decoded document; `text` stays for the lines of later problems.
+    """One decoded document. `text` is kept for the lines of later problems.
 
-    `refused` are keys that this release does not know and that may change what is installed, with their place.
+    `refused` are keys that this release does not know and that may change what is installed, with their paths.
     """
 
     kind: Kind
@@ -129,7 +129,7 @@ class Document:
 
     @property
     def foreign(self) -> bool:
-        """It was written for the upstream tool."""
+        """Whether it was written for the upstream tool."""
         return is_foreign(self.api_version)
 
     def at(self, path: Path) -> str:
@@ -137,16 +137,16 @@ class Document:
         return _place(self.file, self.text, path)
 
     def refusals(self, *start: str | int) -> tuple[InputError, ...]:
-        """Return why nothing is installed from what stands below a path."""
+        """Return why nothing may be installed from the values below a path."""
         return tuple(error for path, error in self.refused if path[: len(start)] == start)
 
     def problem(self, path: Path, reason: str, hint: str = "") -> InputError:
-        """Return a problem at a value."""
+        """Return the error for a value, with file and line."""
         return InputError(self.at(path), reason, hint)
 
 
 def place_of(file: str, path: Path) -> str:
-    """Return `file:line` of a value in a file that was loaded before; of the file alone where it has gone."""
+    """Return `file:line` of a value in a file that was loaded before. It is the file alone if that is gone."""
     if not file:
         return "the recipe data"
     try:
@@ -161,7 +161,7 @@ def _place(file: TreeFile, text: str, path: Path) -> str:
 
 
 def line_of(lines: dict[Path, tuple[int, str]], path: Path) -> int:
-    """Return the line of the value at a path or of the nearest one above it."""
+    """Return the line of the value at a path, or of the nearest one above it."""
     for length in range(len(path), -1, -1):
         if path[:length] in lines:
             return lines[path[:length]][0]
@@ -179,7 +179,7 @@ def _put(data: Any, path: Path, value: Any) -> None:
 
 
 def _check(document: Document, problems: list[BringupError], warnings: list[str]) -> bool:
-    """Check the shape; return whether the document can be used."""
+    """Check the shape. Return whether the document can be used."""
     checker = Checker()
     checker.check(document.data, SHAPES[document.kind])
     if not checker.findings and not checker.untexted:
@@ -210,7 +210,7 @@ def _check(document: Document, problems: list[BringupError], warnings: list[str]
 
 
 def _decoded(file: TreeFile, text: str) -> Any:
-    """Return the data of a file, None for one that is not YAML and was not meant as a document."""
+    """Return the data of a file. None if it is not YAML and was not meant as a document."""
     try:
         return decode(text, str(file.path))
     except InputError:
@@ -222,13 +222,13 @@ def _decoded(file: TreeFile, text: str) -> Any:
 def read_document(
     file: TreeFile, problems: list[BringupError], warnings: list[str], *, ours: bool = False
 ) -> Document | None:
-    """Return a file's document; None if it was not meant as one, or if it is wrong and the problems say so.
+    """Return a file's document. None if it was not meant as one, or if it is wrong, which is in the problems.
 
     Args:
         file: the file.
-        problems: what is wrong is added here.
-        warnings: what is ignored is added here.
-        ours: it lies in the collection's own tree, whose other files need not be decoded to know that.
+        problems: errors are added here.
+        warnings: ignored keys are added here.
+        ours: the file is in the collection's own tree, so that files that are no documents need not be decoded.
     """
     try:
         text = read_text(file.path)

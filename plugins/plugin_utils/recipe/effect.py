@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which criteria of a question change nothing: honoured by a layer that says nothing of its own."""
+"""Which stated criteria change nothing: a layer honours them, but adds nothing for them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .resolve import resolve
 
 
 def without_effect(result: RecipeResult, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the stated criteria without each of which the recipe would be the same, what the user sets aside.
+    """Return the stated criteria without which the recipe is the same, the user's overrides aside.
 
-    Two that bring the same layers in may both be among them: it is asked of one at a time.
+    Each criterion is tested alone. So two that select the same layers may both be returned.
     """
     whole = resolve(result.criteria, catalogue, result.profiles)
     idle = []
@@ -24,7 +24,7 @@ def without_effect(result: RecipeResult, catalogue: Catalogue) -> tuple[str, ...
         try:
             other = resolve(rest, catalogue, result.profiles)
         except InputError:
-            # Without it there is no recipe.
+            # Without this criterion there is no recipe.
             continue
         if _content(other) == _content(whole):
             idle.append(name)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a value of a recipe comes from: the recipe is merged again, layer by layer, and the value is watched."""
+"""The origin of a value in a recipe: the recipe is merged again layer by layer, and the value is compared each time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .yaml_text import Path
 
 
 class Stage(NamedTuple):
-    """The recipe as it is after one layer, with the layer's name and file (empty: built in)."""
+    """The recipe after one layer, with the layer's name and file (empty if it is built in)."""
 
     layer: str
     file: str
@@ -32,7 +32,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """One layer that set a value; `replaced` is what it had before, absent for the first."""
+    """One layer that set a value. `replaced` is the value before it; with `first` there was none."""
 
     layer: str
     file: str
@@ -41,7 +41,7 @@ class Origin:
     first: bool = True
 
     def lines(self) -> list[str]:
-        """Return what this layer set, for people: of a mapping or list only the values that it changed."""
+        """Return lines on what this layer set. Of a mapping or list they have only the changed values."""
         head = f"  {self.layer} ({self.file or 'built in'}) set"
         before = {} if self.first else _flat(self.replaced)
         after = _flat(self.value)
@@ -58,7 +58,7 @@ class Origin:
 
 
 def _flat(value: Any) -> dict[str, Any]:
-    """Return the values below a mapping or list by their paths; a single value has the empty path."""
+    """Return the values below a mapping or list by their paths. A single value has the empty path."""
     return {shown(path): leaf for path, leaf in leaves(value, scalar_lists=True)}
 
 
@@ -79,9 +79,9 @@ def _value_lines(path: str, value: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A value, the chain of every leaf that applied, and the layers that set it, the last of which decided.
+    """A value, the chain of each leaf that applied, and the layers that set it. The last layer decided.
 
-    The chains come with the most specific leaf first; without a path there is only them.
+    The chain of the most specific leaf comes first. Without a path there are only chains.
     """
 
     path: str
@@ -91,7 +91,7 @@ class Explanation:
     origins: tuple[Origin, ...]
 
     def lines(self) -> list[str]:
-        """Return the explanation for people."""
+        """Return the explanation as lines for people."""
         lines = [" → ".join(chain) for chain in self.chains]
         if self.mixins:
             lines.append(f"with {', '.join(self.mixins)}")
@@ -106,7 +106,7 @@ _ABSENT = object()
 
 
 def _stages(result: RecipeResult, catalogue: Catalogue) -> list[Stage]:
-    """Return the recipe after each layer, after each mixin, and after registry defaults."""
+    """Return the recipe after each layer, after each mixin, and after each profile."""
     draft = Draft()
     stages: list[Stage] = []
     for name in result.layers:
@@ -136,7 +136,7 @@ def _as_result(result: RecipeResult, draft: Draft) -> RecipeResult:
 
 
 def _source_file(stage: RecipeResult, catalogue: Catalogue, path: Path, file: str) -> str:
-    """Return the file that holds a chart value: the layer itself, or one of the values files that it names."""
+    """Return the file with a chart value: the layer itself, or one of its values files."""
     if len(path) < 4 or path[0] != "components" or path[2] != "values":
         return file
     component = stage.component(str(path[1]))
@@ -149,7 +149,7 @@ def _source_file(stage: RecipeResult, catalogue: Catalogue, path: Path, file: st
 
 
 def has(data: Any, path: Path) -> bool:
-    """Return whether something lies at a path, be it null."""
+    """Tell whether there is a value at a path. It may be null."""
     try:
         lookup(data, path)
     except NotFoundError:
@@ -158,9 +158,9 @@ def has(data: Any, path: Path) -> bool:
 
 
 def explain(result: RecipeResult, catalogue: Catalogue, selector: str, laid_over: Sequence[Stage] = ()) -> Explanation:
-    """Return which layers set a value, in order, and what each replaced; secrets are masked by their keys.
+    """Return which layers set a value, in order, and what each replaced. Secrets are masked by their keys.
 
-    What a run lays over the result comes last; the value is then that of the last of these.
+    The stages in `laid_over`, which a run applies to the result, come last and then have the final value.
 
     Raises:
         NotFoundError: the finished recipe has no such value.
@@ -199,7 +199,7 @@ def explain(result: RecipeResult, catalogue: Catalogue, selector: str, laid_over
 
 
 def chains(result: RecipeResult, catalogue: Catalogue) -> tuple[tuple[str, ...], ...]:
-    """Return the inheritance chain of every leaf that applied, base first, the most specific leaf first."""
+    """Return the inheritance chain of every leaf that applied, base first. The most specific leaf comes first."""
     found = []
     for leaf in reversed(matching_leaves(result.criteria, catalogue)):
         found.append((BASE, *(layer.name for layer in chain(leaf, catalogue))))
@@ -219,9 +219,9 @@ def _watched(result: RecipeResult, catalogue: Catalogue, path: Path) -> list[Sta
 
 
 def _registry_default(result: RecipeResult, catalogue: Catalogue, path: Path) -> Origin | None:
-    """Return the single value that the registry has for a field of a component, None where it has none.
+    """Return the registry's default for a field of a component, if it is a single value. None if there is none.
 
-    It fills only what no layer says, so where a layer says it, no stage shows what that takes the place of.
+    The default fills only fields that no layer sets. So where a layer sets one, no stage shows the default.
     """
     if len(path) != 3 or path[0] != "components" or (component := result.component(str(path[1]))) is None:
         return None

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A recipe for the NVIDIA tool: what it looks up by name is in its own program, unless a directory is given to it.
+"""A recipe for the NVIDIA tool, which looks up named files in its own program unless it gets a directory.
 
-A values file or a manifest file of ours is not in there, and one of the same path says something else.
+Our values files and manifest files are not in that program, and a file of the same path has another content.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .model import Catalogue, RecipeResult
 from .tree import read_text
 from .yaml_dump import dump_yaml
 
-# What the tool knows of a registry entry; it would refuse, or pass over, what only we know.
+# Keys of a registry entry that the tool knows. It would refuse or ignore those that only we have.
 _KNOWN = ("name", "displayName", "valueOverrideKeys", "helm", "kustomize", "nodeScheduling", "podScheduling")
 
 
@@ -29,12 +29,12 @@ def manifest_files(result: RecipeResult) -> tuple[str, ...]:
 
 
 def data_directory(dest: Path) -> Path:
-    """Return where the data of a self-contained recipe lies: beside it."""
+    """Return the data directory of a self-contained recipe, which is beside the recipe."""
     return dest.with_name(f"{dest.stem}-data")
 
 
 def data_files(result: RecipeResult, catalogue: Catalogue, dest: Path) -> dict[Path, str]:
-    """Return the directory for the tool's `--data`: a registry, and the manifest files; nothing if there are none."""
+    """Return the files for the tool's `--data`: a registry and the manifest files. Empty without manifest files."""
     names = [name for name in manifest_files(result) if name in catalogue.files]
     if not names:
         return {}
@@ -57,7 +57,7 @@ def foreign_warnings(
     self_contained: bool,
     option: str = "self_contained",
 ) -> tuple[str, ...]:
-    """Return what whoever gives the recipe to the NVIDIA tool must know; `option` is what would write it for that."""
+    """Return warnings for the use of a recipe with the NVIDIA tool. `option` writes the recipe for that tool."""
     if dest is None:
         return ()
     files = manifest_files(result)

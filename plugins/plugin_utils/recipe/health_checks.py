@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Health checks that a tree has for its components, in files: what the registry names, and upstream's deploy gates.
+"""Health checks of components in files of a tree: those that the registry names, and upstream's deploy gates.
 
 The registry's are part of the recipe, as upstream resolves it (NVIDIA/aicr, pkg/recipe/metadata_store.go:
-hydrateHealthCheckAsserts); its releases of the first dialect never read them. A `readiness.yaml` beside a component's
-values is what upstream's deployers wait for, and joins them for whoever installs.
+hydrateHealthCheckAsserts). Upstream releases of the first dialect never read them. A `readiness.yaml` beside a
+component's values is what upstream's deployers wait for; it is added for the installation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _READINESS = "components/{}/readiness.yaml"
 
 
 def assert_file(name: str, catalogue: Catalogue) -> str:
-    """Return the file with the health check of a component; empty if its registry entry names none."""
+    """Return the health check file of a component. Empty if its registry entry names none."""
     entry = catalogue.registry.get(name)
     if entry is None or catalogue.dialect is not Dialect.CURRENT:
         return ""
@@ -27,7 +27,7 @@ def assert_file(name: str, catalogue: Catalogue) -> str:
 
 
 def readiness_file(name: str, catalogue: Catalogue) -> str:
-    """Return the file with the deploy gate of a component; empty if its tree has none."""
+    """Return the deploy gate file of a component. Empty if its tree has none."""
     file = _READINESS.format(name)
     return file if file in catalogue.files and catalogue.dialect is Dialect.CURRENT else ""
 
@@ -44,7 +44,7 @@ def registry_asserts(component: ComponentRef, catalogue: Catalogue) -> str:
 
 
 def installed_asserts(component: ComponentRef, catalogue: Catalogue) -> str:
-    """Return all that is asserted of a component once it is installed.
+    """Return all assertions about a component once it is installed: its health check and its deploy gate.
 
     Raises:
         InputError: a file cannot be read.
@@ -58,8 +58,8 @@ def installed_asserts(component: ComponentRef, catalogue: Catalogue) -> str:
 
 
 def _is_empty(text: str) -> bool:
-    """Tell whether a health check is a test without steps, as those of what OLM installs: the gate has them."""
-    # Not at the top: whoever prints a recipe has no gate, and it loads all of what outcomes are.
+    """Tell whether a health check is a test without steps, as for components of OLM: the deploy gate has them."""
+    # Imported here: it loads the whole model of outcomes, which commands that only print a recipe do not need.
     from ..runtime.strict import parse_yaml_documents
 
     try:

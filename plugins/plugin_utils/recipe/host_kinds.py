@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Criteria that the SKUs of hosts say where nobody stated them.
+"""Criteria that follow from the SKUs of hosts where they are not stated.
 
-A stated criterion that the hardware contradicts is an error. To state less than the hardware has (no fabric, NVLink
-within the node) is none: a cluster need not use all of it.
+A stated criterion that the hardware contradicts is an error. Stating less than the hardware has (no fabric, NVLink
+within the node) is none, because a cluster need not use all of it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _LESS = {"fabric": "none", "nvlink_domain": "node"}
 
 
 def said_by(skus: Iterable[tuple[Sku, str]]) -> dict[str, dict[str, str]]:
-    """Return, by criterion, each value that a SKU has, with the words that say who has it.
+    """Return by criterion each value of the SKUs, with a text on which SKU has it.
 
     Args:
-        skus: SKUs, each with the words for where it stands (`gpufleet_sku of host a is b`).
+        skus: SKUs, each with a text on where it is configured (`gpufleet_sku of host a is b`).
     """
     found: dict[str, dict[str, str]] = {dimension: {} for dimension in DIMENSIONS}
     for sku, words in skus:
@@ -41,10 +41,10 @@ def said_by(skus: Iterable[tuple[Sku, str]]) -> dict[str, dict[str, str]]:
 def criteria_on(
     said: Mapping[str, Mapping[str, str]], criteria: Mapping[str, Any], catalogue: Catalogue
 ) -> dict[str, Any]:
-    """Return the criteria with what the hardware says alike, where a layer of the catalogue honours it.
+    """Add the criteria in which all hardware agrees, where a layer of the catalogue honours them.
 
     Raises:
-        ProblemsError: a stated criterion that no hardware has, each with both sources.
+        ProblemsError: stated criteria that no hardware has, each with both sources.
     """
     vocabulary = catalogue.vocabulary
     stated = parse_criteria(criteria, vocabulary)
@@ -71,7 +71,7 @@ def criteria_on(
 def criteria_of_skus(
     names: Sequence[str], criteria: Mapping[str, Any], catalogue: Catalogue, recipe_data: Sequence[Path]
 ) -> dict[str, Any]:
-    """Return the criteria with what SKUs say alike, by their names or aliases; private ones lie in `recipe_data`.
+    """Add the criteria in which these SKUs agree, by their names or aliases. Private SKUs are in `recipe_data`.
 
     Raises:
         BringupError: an unknown SKU, wrong hardware facts, or a criterion that they contradict.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Hydration: every component's chart values merged from its files and overrides, and the recipe as plain data."""
+"""Hydration: the chart values of every component merged from files and overrides, and the recipe as plain data."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .model import Catalogue, ComponentRef, Phase, RecipeResult, copied
 from .tree import OTHER_TREE, read_text, unsafe_reason
 from .yaml_dump import dump_yaml
 
-# The quota by which GKE admits a component's pods of system priority, where its registry entry asks for it. GKE
-# scopes a quota of kube-system by these priorities, and from then on the API server admits such pods only in
-# namespaces that have one, too. Upstream's overlays bring none: its bundler makes it (NVIDIA/aicr,
-# pkg/bundler/bundler.go: injectGKECriticalPriorityQuotas).
+# The quota with which GKE admits pods of system priority of a component, where its registry entry asks for it. GKE
+# has a quota of kube-system for these priorities, and with it the API server admits such pods only in namespaces that
+# have one too. Upstream's overlays have none: its bundler creates it (NVIDIA/aicr, pkg/bundler/bundler.go:
+# injectGKECriticalPriorityQuotas).
 
 _FILE = "gke-critical-pods.yaml"
-# The quota admits, it is no limit: more than a component ever has.
+# The quota is there to admit pods and not to limit them: more than a component ever has.
 _LEAST_PODS, _PODS_PER_NODE = 10_000, 32
 
 
 def quota_manifests(component: ComponentRef, result: RecipeResult, catalogue: Catalogue) -> list[dict[str, str]]:
-    """Return the quota that goes before a component's chart on GKE, nothing elsewhere and for other components."""
+    """Return the quota to apply before a component's chart. Only some components on GKE have one."""
     entry = catalogue.registry.get(component.name)
     stated = result.criteria.to_dict()
     asked = entry is not None and entry.data.get("gkeCriticalPriority") and stated.get("service") == "gke"
@@ -57,10 +57,10 @@ def quota_manifests(component: ComponentRef, result: RecipeResult, catalogue: Ca
 
 
 def file_values(name: str, catalogue: Catalogue) -> Mapping[str, Any]:
-    """Return the chart values in a file of the catalogue; read once, never to be changed.
+    """Return the chart values in a file of the catalogue. They are read once and must not be changed.
 
     Raises:
-        InputError: the file does not exist, leaves the tree, or is not a mapping.
+        InputError: the file does not exist, is outside of the tree, or is not a mapping.
     """
     known = catalogue.values.get(name)
     if known is not None:
@@ -78,7 +78,7 @@ def file_values(name: str, catalogue: Catalogue) -> Mapping[str, Any]:
 
 
 def value_files(component: ComponentRef, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the files whose values a component gets, lowest precedence first."""
+    """Return the values files of a component, lowest precedence first."""
     if not component.values_file:
         return ()
     own = f"components/{component.name}/values.yaml"
@@ -126,7 +126,7 @@ def phase_data(phase: Phase) -> dict[str, Any]:
 
 
 def component_data(component: ComponentRef) -> dict[str, Any]:
-    """Return a component as it is written in a recipe: what is empty is left out, `source` never."""
+    """Return a component as it is written in a recipe. Empty fields are left out, except `source`."""
     data: dict[str, Any] = {
         "name": component.name,
         "namespace": component.namespace,
@@ -150,8 +150,8 @@ def component_data(component: ComponentRef) -> dict[str, Any]:
 
 
 def in_api(result: RecipeResult, api: str | None) -> RecipeResult:
-    """Return the recipe with the API that a release of the upstream tool reads (`UPSTREAM_APIS`; the first without)."""
-    # Ansible wraps the texts of options in classes of its own, which no YAML writer knows.
+    """Return the recipe with an API version of `UPSTREAM_APIS`. Without `api` it keeps its own."""
+    # Ansible wraps the texts of options in its own classes, which no YAML writer knows.
     return replace(result, api_version=str(api)) if api else result
 
 
@@ -198,12 +198,12 @@ def manifest_texts(component: ComponentRef, catalogue: Catalogue) -> list[dict[s
 
 
 def hydrated(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the recipe as an installer wants it: every enabled component with its chart `values` and `manifests`.
+    """Return the recipe for an installer: every enabled component with its chart `values` and `manifests`.
 
-    A disabled component is provided by somebody else: it is only named in `metadata.disabled`, and nobody waits for it.
+    A disabled component is provided from outside. It is only named in `metadata.disabled`, and nothing waits for it.
 
     Raises:
-        InputError: a file cannot be read, or a component gives out GPUs that somebody else does, too.
+        InputError: a file cannot be read, or a component advertises GPUs beside an external advertiser.
     """
     require_one_advertiser(result, catalogue, component_values)
     data = plain(result)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What of a recipe can be installed, told when it is resolved: what the controller needs, and what lacks something."""
+"""Whether a recipe can be installed, checked when it is resolved: what the controller needs, and what is missing."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Loaded catalogues that are kept in files: a short command need not read and check every file of recipe data again.
+"""Loaded catalogues are saved in files, so that a short command need not read and check all recipe data again.
 
-One is taken only if it was made of the files that are there now (their paths, sizes, and times of change), by this
-code and this Python, and if nobody but its owner can have written it: as with a compiled file of Python, what reads it
-does as it says. Anything else is loaded from the recipe data.
+A saved catalogue is used only if it was made from the present files (their paths, sizes and times of change), by this
+code and this Python, and if no other user can have written it: like a compiled Python file it is trusted by its reader.
+Otherwise the recipe data is loaded.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .tree import Signature, signature_of
 _CODE = ("constraint", "hardware", "outcome", "recipe", "runtime")
 _SUFFIX = ".catalogue"
 _OTHERS_WRITE = 0o022
-# A file that was written twice within a tick of its file system has the same times both times.
+# A file that is written twice within one tick of its file system has the same times after both.
 _TICK_S = 2.0
 _OLD_S = 30 * 86400.0
 
 
 def kept_or_loaded(directories: tuple[Path, ...], place: Path, signature: Signature | None = None) -> Catalogue:
-    """Return the catalogue of these directories, from a file in `place` or from the recipe data; then it is kept.
+    """Return the catalogue of these directories, from a file in `place` or else from the recipe data, and save it.
 
     Args:
         directories: those of catalogue_directories.
-        place: the directory in which catalogues are kept.
-        signature: of these directories, where it was just made: each file is looked at once.
+        place: the directory of saved catalogues.
+        signature: signature of these directories, if the caller has just computed it.
 
     Raises:
-        ProblemsError: the data are wrong; such a catalogue is never kept.
+        ProblemsError: the data are wrong; such a catalogue is never saved.
     """
     state, newest = _state(directories, signature or signature_of(directories))
     file = place / f"{zlib.crc32(repr([str(path) for path in directories]).encode()):08x}{_SUFFIX}"
@@ -53,14 +53,14 @@ def kept_or_loaded(directories: tuple[Path, ...], place: Path, signature: Signat
     catalogue = load_catalogue(directories)
     if not newest <= time.time() - _TICK_S:
         return catalogue
-    # A home that cannot be written to makes it slower, nothing else.
+    # If the home cannot be written to, the next command is slower, nothing else.
     with suppress(BringupError, OSError):
         _keep(catalogue, file, state)
     return catalogue
 
 
 def _state(directories: tuple[Path, ...], signature: Signature) -> tuple[bytes, float]:
-    """Return the state of everything that a loaded catalogue comes from, and when the last of it changed."""
+    """Return the state of everything that a loaded catalogue is made from, and the time of its last change."""
     own = [RECIPES, *(COLLECTION_ROOT / "plugins" / "plugin_utils" / room for room in _CODE)]
     signature += signature_of([path for path in own if path not in directories])
     whole = (sys.version, [(str(path), os.path.abspath(path)) for path in directories], signature)
@@ -69,7 +69,7 @@ def _state(directories: tuple[Path, ...], signature: Signature) -> tuple[bytes, 
 
 
 def _read(file: Path, state: bytes) -> Catalogue | None:
-    """Return the catalogue in a file of ours if it is of that state."""
+    """Return the catalogue in a file of this user. None if it is of another state."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as handle:
@@ -86,7 +86,7 @@ def _read(file: Path, state: bytes) -> Catalogue | None:
 
 
 def _keep(catalogue: Catalogue, file: Path, state: bytes) -> None:
-    """Write a catalogue with the chart values that its components name, and remove what was written long ago."""
+    """Save a catalogue with the chart values that its components name. Files that are too old are removed."""
     from ..runtime.files import PRIVATE_DIR, PRIVATE_FILE, write_atomic_bytes
     from .hydrate import file_values, value_files
 
@@ -97,7 +97,7 @@ def _keep(catalogue: Catalogue, file: Path, state: bytes) -> None:
     ]
     for component in (component for fragment in fragments for component in fragment.components):
         for name in value_files(component, catalogue):
-            # What is wrong with one is told to whoever asks for its values.
+            # An error in a values file is reported to the caller that reads its values.
             with suppress(BringupError):
                 file_values(name, catalogue)
     file.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)

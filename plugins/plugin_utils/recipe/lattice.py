@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every question that a catalogue answers.
+"""Every query that a catalogue supports.
 
-What honours a criterion in one question does so in every larger one. So the supported questions are exactly the unions
-of a few small ones, the parts, whose criteria do not contradict each other.
+A layer that honours a criterion in one query does so in every larger one. So the supported queries are exactly the
+unions of a few small ones, the parts, whose criteria do not contradict each other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _regardless(layer: Layer, catalogue: Catalogue) -> frozenset[str]:
 
 
 def parts(catalogue: Catalogue) -> tuple[Criteria, ...]:
-    """Return the smallest supported questions, in a stable order: every supported one is a union of some of these."""
+    """Return the smallest supported queries, in a stable order. Every supported query is a union of some of these."""
     found: set[Criteria] = set()
     for layer in catalogue.layers.values():
         if layer.criteria is None and layer.name != _BASE:
@@ -52,16 +52,16 @@ def _with_each(stated: Mapping[str, str], more: Mapping[str, tuple[str, ...]]) -
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """All supported questions, each a set of bits: one bit for one value of one dimension.
+    """All supported queries, each as a set of bits: one bit for one value of one dimension.
 
-    Bits, because a catalogue with a dozen platforms answers a hundred thousand questions.
+    Bits, because a catalogue with a dozen platforms supports a hundred thousand queries.
     """
 
     items: tuple[tuple[str, str], ...]
     members: frozenset[int]
 
     def __len__(self) -> int:
-        """How many questions there are."""
+        """Return the number of supported queries."""
         return len(self.members)
 
     def __iter__(self) -> Iterator[Criteria]:
@@ -78,14 +78,14 @@ class Lattice:
         return {value: 1 << place for place, (name, value) in enumerate(self.items) if name == dimension}
 
     def mask(self, criteria: Criteria) -> int:
-        """Return criteria as bits; 0 if no supported question states one of them."""
+        """Return criteria as bits. 0 if no supported query states one of them."""
         places = {item: place for place, item in enumerate(self.items)}
         if not all(item in places for item in criteria.stated):
             return 0
         return sum(1 << places[item] for item in criteria.stated)
 
     def __contains__(self, criteria: Criteria) -> bool:
-        """Tell whether a question is supported."""
+        """Tell whether a query is supported."""
         return self.mask(criteria) in self.members
 
 
@@ -98,7 +98,7 @@ def _unions(parts_of_group: Iterable[int], rows: Iterable[int], start: int) -> s
     members = {start}
     for row in rows:
         free = [1 << place for place in range(row.bit_length()) if (single & row) >> place & 1]
-        # A dimension of the start is not stated otherwise.
+        # A dimension of the start has its value already.
         if not start & row:
             members |= {member | bit for member in members for bit in free}
     for part in sorted(known):
@@ -110,9 +110,9 @@ def _unions(parts_of_group: Iterable[int], rows: Iterable[int], start: int) -> s
 
 
 def lattice(catalogue: Catalogue) -> Lattice:
-    """Return every supported question of a catalogue.
+    """Return every supported query of a catalogue.
 
-    Service by service, for parts of two services never meet: that is what keeps it below a second.
+    It goes service by service, because parts of two services never combine. This keeps it below a second.
     """
     known = parts(catalogue)
     # In the order in which criteria are printed, so that bits become criteria without sorting.

@@ -18,7 +18,7 @@ EVERYTHING = Criteria()
 
 
 def listing_lines(found: Mapping[str, Any]) -> list[str]:
-    """Return a listing for people: a row for each service and for each component."""
+    """Return a listing as lines for people: one row for each service and for each component."""
     matching, supported = found["matching"], found["supported"]
     head = (
         f"{supported} questions are supported."
@@ -41,7 +41,7 @@ def listing_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def environments(supported: Lattice, catalogue: Catalogue, stated: Criteria) -> list[dict[str, Any]]:
-    """Return for each service the values of every other criterion that it is supported with, beside what is stated.
+    """Return for each service the values of every other criterion that it is supported with, together with `stated`.
 
     Two values of one row need not be supported together.
     """
@@ -66,9 +66,9 @@ def environments(supported: Lattice, catalogue: Catalogue, stated: Criteria) -> 
 def listing(catalogue: Catalogue, stated: Criteria = EVERYTHING) -> dict[str, Any]:
     """Return what the catalogue supports, every component with its version, and every criteria value.
 
-    `combinations` are those that a layer is for. `environments` says for each service which values it is supported
-    with, beside `stated`, `supported` how many combinations there are, and `matching` how many of them have what is
-    stated.
+    `combinations` are those that a layer is for. `environments` has for each service the values that it is supported
+    with, together with `stated`. `supported` is the number of combinations, and `matching` the number of those with the
+    stated values.
     """
     supported = lattice(catalogue)
     mask = supported.mask(stated)

@@ -42,7 +42,7 @@ _FIRST_GROUPS = ("aicr.nvidia.com/", "eidos.nvidia.com/")
 
 @dataclass(slots=True)
 class _Loading:
-    """What is gathered while documents are read."""
+    """What is collected while documents are read."""
 
     problems: list[BringupError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -57,8 +57,9 @@ class _Loading:
 def dialect_of(documents: Sequence[Document], warnings: list[str]) -> Dialect:
     """Return the merge rules that one directory was written for.
 
-    What its `tree.yaml` states counts. Upstream changed its rules when it introduced mixins and did not change the API
-    version for it, so without that file mixins decide, if a layer names them. Where that is not plain it is told.
+    A statement in its `tree.yaml` decides. Upstream changed its rules when it introduced mixins, and did not change the
+    API version for it. So without that file the rules are the newer ones if a layer names a mixin. If that may be wrong
+    there is a warning.
     """
     stated = next((document for document in documents if document.kind is Kind.TREE), None)
     if stated is not None:
@@ -94,7 +95,7 @@ def _widened(known: Dimension, more: Dimension) -> Dimension:
 
 
 def _foreign_values(documents: Iterable[Document]) -> dict[str, set[str]]:
-    """Return the values that overlays of upstream trees use: using one there is registering it."""
+    """Return the values that overlays of upstream trees use. There a value is registered by its use."""
     used: dict[str, set[str]] = {}
     for document in documents:
         criteria = (document.data.get("spec") or {}).get("criteria") if document.kind is Kind.OVERLAY else None
@@ -106,7 +107,7 @@ def _foreign_values(documents: Iterable[Document]) -> dict[str, set[str]]:
 
 
 def _stated_dimensions(documents: Iterable[Document]) -> set[str]:
-    """Return the dimensions that the criteria of some layer name."""
+    """Return the dimensions in the criteria of any layer."""
     specs = [document.data["spec"] for document in documents if document.kind is Kind.OVERLAY]
     return {str(name) for spec in specs if isinstance(spec.get("criteria"), dict) for name in spec["criteria"]}
 
@@ -141,7 +142,7 @@ def _vocabulary(
     dialect: Dialect,
     problems: list[BringupError],
 ) -> Vocabulary:
-    """Return the vocabulary of all documents, in which an alias of the first dialect may mean something else."""
+    """Return the vocabulary of all documents. In the first dialect some aliases have another meaning."""
     dimensions: dict[str, Dimension] = {}
     query_keys: dict[str, str] = {}
     legacy: dict[str, Mapping[str, str]] = {}
@@ -153,7 +154,7 @@ def _vocabulary(
                 dimensions[name] = _widened(dimensions[name], more) if name in dimensions else more
             query_keys.update(document.data.get("queryKeys") or {})
             legacy.update(document.data.get("legacyAliases") or {})
-            # The rules of a later directory are tried first.
+            # Rules of a later directory are tried first.
             rules = _detection(document, problems) + rules
             _check_os_images(document, problems)
     for kind in kinds:
@@ -171,7 +172,7 @@ def _vocabulary(
     if dialect is Dialect.FIRST:
         for name, aliases in legacy.items():
             dimensions[name] = _widened(dimensions[name], Dimension(name=name, aliases=aliases))
-        # Nothing was advisory then: a number of nodes that a layer states was matched exactly.
+        # That dialect had no advisory dimensions: the number of nodes of a layer was matched exactly.
         stated = _stated_dimensions(documents)
         dimensions = {
             name: replace(known, advisory=known.advisory and name not in stated) for name, known in dimensions.items()
@@ -228,7 +229,7 @@ def _take_layer(loading: _Loading, document: Document, vocabulary: Vocabulary, d
 
 
 def _is_new(loading: _Loading, document: Document, what: str, name: str) -> bool:
-    """Remember a name; a second use in the same directory is a problem, in a later directory it wins."""
+    """Record a name. If its directory has it already, report a problem and return False. A later directory wins."""
     known = loading.documents.get(f"{what} {name}")
     if known is not None and known.file.root == document.file.root:
         reason = f"the {what} {name!r} is also defined in {known.file.path}."
@@ -292,7 +293,7 @@ def _take(loading: _Loading, document: Document, vocabulary: Vocabulary, dialect
 
 
 def _read(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[list[Document]]:
-    """Read the documents of each tree; one that a later tree replaces at the same path is not read."""
+    """Read the documents of each tree. A document that a later tree replaces at the same path is not read."""
     united = ("registry.yaml", "criteria.yaml", "validators/catalog.yaml", "tree.yaml")
     read = []
     for index, tree in enumerate(trees):
@@ -313,7 +314,7 @@ def _read(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[list[Docu
 
 
 def _shipped_vocabulary(loading: _Loading, trees: list[dict[str, TreeFile]]) -> list[Document]:
-    """Return our own vocabulary for a catalogue of which our own tree is no part."""
+    """Return our own vocabulary, for a catalogue without our own tree."""
     path = RECIPES / "criteria.yaml"
     if any(tree.get("criteria.yaml", TreeFile("", Path(), 0)).path == path.resolve() for tree in trees):
         return []
@@ -322,10 +323,10 @@ def _shipped_vocabulary(loading: _Loading, trees: list[dict[str, TreeFile]]) -> 
 
 
 def load_catalogue(directories: Sequence[Path]) -> Catalogue:
-    """Return the catalogue of several directories laid over each other, the later one winning.
+    """Return the catalogue of several directories, in which later ones take precedence.
 
-    Files of a later directory replace those at the same path, overlays and mixins those of the same name, registry
-    entries, checks and criteria values are united by name.
+    Files of a later directory replace those at the same path. Its overlays and mixins replace those of the same name.
+    Registry entries, checks and criteria values are united by name.
 
     Raises:
         ProblemsError: everything that is wrong, each with file, line and the nearest valid name.
@@ -366,7 +367,7 @@ def load_catalogue(directories: Sequence[Path]) -> Catalogue:
 def _private(
     directories: Sequence[Path], trees: Sequence[dict[str, TreeFile]]
 ) -> Iterator[tuple[Path, dict[str, TreeFile]]]:
-    """Yield the directories that are not the collection's own, with their files; our own is held by its tests."""
+    """Yield the directories other than the collection's own, with their files. Our own is checked by its tests."""
     for directory, tree in zip(directories, trees, strict=True):
         if not _is_own(directory):
             yield directory, tree
@@ -380,7 +381,7 @@ def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Pat
     warnings = verify(catalogue, loading.documents, loading.problems)
     if not loading.problems:
         private = {index for index, path in enumerate(directories) if not _is_own(path)}
-        # Several layers may meet one reason, and one may have been told.
+        # Several layers may have one reason, and one may have been reported already.
         found = {
             str(error): (layer, error)
             for layer, error in unresolvable(catalogue, private)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a recipe's constraints are measured by: the server's version, and what nodes say of themselves."""
+"""What a recipe's constraints are compared with: the server's version, and facts that nodes report."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .os_image import os_release
 
 
 class NodeInfo(Protocol):
-    """What status.nodeInfo of a node says; empty where it does not."""
+    """The status.nodeInfo of a node. Missing values are empty."""
 
     @property
     def os_image(self) -> str:
-        """The operating system as the kubelet names it."""
+        """The operating system as the kubelet reports it."""
 
     @property
     def kernel(self) -> str:
@@ -36,12 +36,12 @@ PER_NODE: Mapping[str, Callable[[NodeInfo], str | None]] = {
 def evaluate_on(
     constraint: Constraint, server_version: str | None, nodes: Mapping[str, NodeInfo] | None
 ) -> ConstraintResult:
-    """Return whether a constraint holds; unmeasured where nothing here measures it.
+    """Return whether a constraint is met. It is unmeasured where nothing here measures it.
 
     Args:
-        constraint: which.
-        server_version: of the API server, None if that is not known.
-        nodes: those that it is about, by name; None if they are not known.
+        constraint: the constraint.
+        server_version: version of the API server, None if it is not known.
+        nodes: the nodes that it applies to, by name; None if they are not known.
     """
     if constraint.name == SERVER_VERSION:
         return evaluate(constraint, server_version)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Merging: how a later fragment changes what earlier ones said, field by field. Nothing given is changed."""
+"""Merging: how a later fragment changes earlier ones, field by field. Arguments are never modified."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .model import ComponentRef, Fragment, Phase, copied
 
 
 def merged_values(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
-    """Return chart values merged deep: mappings by key, everything else (lists, null) replaced whole."""
+    """Return chart values merged deep: mappings by key, everything else (lists, null) replaced as a whole."""
     result = {key: copied(value) for key, value in low.items()}
     for key, value in high.items():
         below = result.get(key)
@@ -27,10 +27,10 @@ def merged_values(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, 
 
 
 def over_values(low: Mapping[str, Any], high: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
-    """Return the chart values of a file with what is laid over it: merged, and null takes a key of the file away.
+    """Return the chart values of a file merged with those over it. A null removes a key of the file.
 
-    Then the chart's own default counts again. A null of a key that the file does not have stays, for it takes the
-    chart's default away. The first dialect keeps every null (NVIDIA/aicr, pkg/recipe/adapter.go: mergeValues).
+    The chart's default applies then. A null for a key that the file does not have is kept, because it removes the
+    chart's default. The first dialect keeps every null (NVIDIA/aicr, pkg/recipe/adapter.go: mergeValues).
     """
     if dialect is not Dialect.CURRENT:
         return merged_values(low, high)
@@ -55,7 +55,7 @@ def _merged_overrides(low: Mapping[str, Any], high: Mapping[str, Any], dialect: 
 
 
 def merged_component(low: ComponentRef, high: ComponentRef, dialect: Dialect) -> ComponentRef:
-    """Return a component as a later layer changes it: what the later one says wins, the rest is inherited."""
+    """Return a component as a later layer changes it. Fields of the later layer win, others are inherited."""
     dependencies = high.dependency_refs or low.dependency_refs
     if dialect is Dialect.CURRENT:
         dependencies = _united(low.dependency_refs, high.dependency_refs)
@@ -88,7 +88,7 @@ def _by_name(low: Iterable[Constraint], high: Iterable[Constraint]) -> tuple[Con
 
 
 def merged_phase(low: Phase | None, high: Phase, dialect: Dialect) -> Phase:
-    """Return a validation phase as a later layer changes it; an explicitly empty list clears."""
+    """Return a validation phase as a later layer changes it. An explicitly empty list clears the earlier one."""
     if low is None or dialect is Dialect.FIRST:
         return high
     constraints, checks = low.constraints, low.checks
@@ -107,14 +107,14 @@ def merged_phase(low: Phase | None, high: Phase, dialect: Dialect) -> Phase:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the layers so far say together."""
+    """The merged content of the layers so far."""
 
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
     components: Mapping[str, ComponentRef] = field(default_factory=dict)
     validation: Mapping[str, Phase] = field(default_factory=dict)
 
     def with_fragment(self, fragment: Fragment, dialect: Dialect) -> Draft:
-        """Return the draft as one more fragment changes it."""
+        """Return the draft with one more fragment merged in."""
         components = dict(self.components)
         for component in fragment.components:
             below = components.get(component.name)

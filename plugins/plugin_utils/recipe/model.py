@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The values of recipes: layers, components, the catalogue that holds them, and what resolving one gives.
+"""The values of recipes: layers, components, the catalogue, and the result of resolving a recipe.
 
-Mappings inside these values belong to the catalogue: nothing hands them out without a copy (`copied`).
+Mappings inside these values belong to the catalogue. They are never passed on without a copy (`copied`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def copied(value: T) -> T:
-    """Return a copy of plain data (mappings, lists, scalars) that shares nothing with it."""
+    """Return a deep copy of plain data (mappings, lists, scalars)."""
     if isinstance(value, dict):
         return {key: copied(item) for key, item in value.items()}  # type: ignore[return-value]
     if isinstance(value, list):
@@ -30,8 +30,8 @@ def copied(value: T) -> T:
     return value
 
 
-# Either one says that somebody else provides a component; `install` since 1.0, as some charts read `enabled` themselves
-# (NVIDIA/aicr pkg/recipe, ComponentRef.IsEnabled).
+# Each of these set to false means that a component is provided from outside. `install` is used since 1.0, because some
+# charts read `enabled` themselves (NVIDIA/aicr pkg/recipe, ComponentRef.IsEnabled).
 INSTALL_KEYS = ("enabled", "install")
 
 
@@ -42,7 +42,7 @@ def installs(overrides: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentRef:
-    """One component of a recipe, as far as a layer or all layers together say; empty means not said."""
+    """One component of a recipe, as one layer or all layers together define it. An empty field is not defined."""
 
     name: str
     namespace: str = ""
@@ -65,13 +65,13 @@ class ComponentRef:
 
     @property
     def enabled(self) -> bool:
-        """It is to be installed: no layer says `overrides.enabled: false`, or `install: false`."""
+        """Whether it is to be installed: no layer has `overrides.enabled: false` or `install: false`."""
         return installs(self.overrides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One validation phase; None means not said, an empty tuple says "none"."""
+    """One validation phase. None is not defined, an empty tuple is explicitly none."""
 
     timeout: str = ""
     constraints: tuple[Constraint, ...] | None = None
@@ -91,20 +91,21 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A choice that a layer leaves to the user, such as who owns the driver; what is chosen is merged last."""
+    """A choice that a layer leaves to the user, such as what owns the driver. The chosen fragment is merged last."""
 
     name: str
     default: str
     choices: Mapping[str, Fragment]
-    # Its values with which somebody else's device plugin, such as GKE's own, gives out the GPUs.
+    # Values with which a device plugin outside of the recipe, such as GKE's, advertises the GPUs.
     external: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One overlay. `criteria` is None for a layer that is only a parent of others; `root` is its directory's index.
+    """One overlay. `criteria` is None for a layer that is only a parent of others. `root` is its directory's index.
 
-    `regardless_of` names dimensions whose every value the layer is right for, so that stating one is supported.
+    `regardless_of` are dimensions for whose every value the layer is right, so that stating one is supported.
+    `refused` are its keys that this release does not know and that may change what is installed.
     """
 
     name: str
@@ -123,7 +124,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixin:
-    """A fragment that layers name instead of repeating it."""
+    """A fragment that several layers name in place of repeating it."""
 
     name: str
     file: str
@@ -136,7 +137,7 @@ class Mixin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """One entry of the component registry; `data` is the whole entry."""
+    """One entry of the component registry. `data` is the whole entry."""
 
     name: str
     file: str
@@ -145,18 +146,18 @@ class Component:
 
     @property
     def is_kustomize(self) -> bool:
-        """It is built by Kustomize: it has a default Kustomize source."""
+        """Whether it is built by Kustomize, that is, has a default Kustomize source."""
         return bool((self.data.get("kustomize") or {}).get("defaultSource"))
 
     def default(self, tool: str, key: str) -> str:
-        """Return a default such as `helm`, `defaultChart`; empty if there is none."""
+        """Return a default such as `helm`, `defaultChart`. Empty if there is none."""
         value = (self.data.get(tool) or {}).get(key)
         return "" if value is None else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One entry of a check catalogue; `data` is all that it says."""
+    """One entry of a check catalogue. `data` is the whole entry."""
 
     name: str
     phase: str
@@ -168,8 +169,8 @@ class Check:
 class Catalogue:
     """Everything that was loaded, decoded and checked. Reading it needs no file but chart values.
 
-    `files` maps a path inside the trees to the file that wins there; `warnings` are what was ignored in a tree
-    written for the upstream tool.
+    `files` maps a path inside the trees to the file that takes precedence. `warnings` are what was ignored in a tree
+    that was written for the upstream tool.
     """
 
     layers: Mapping[str, Layer]
@@ -186,7 +187,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeResult:
-    """One resolved recipe. Nothing in it is shared with the catalogue or with another result."""
+    """One resolved recipe. It shares nothing with the catalogue or with another result."""
 
     criteria: Criteria
     components: tuple[ComponentRef, ...]
@@ -199,5 +200,5 @@ class RecipeResult:
     api_version: str = RESULT_API
 
     def component(self, name: str) -> ComponentRef | None:
-        """Return a component by name."""
+        """Return a component by name. None if there is none."""
         return next((component for component in self.components if component.name == name), None)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The known name that somebody may have meant by an unknown one."""
+"""The known name that may be meant by an unknown one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """Return the known name most like a given one, or an empty text if none is like it."""
+    """Return the known name that is most similar. Empty if none is similar."""
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}
@@ -20,7 +20,7 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 
 def unknown_hint(name: str, known: Collection[str]) -> str:
-    """Return the hint for an unknown name: the nearest known one, else all of them."""
+    """Return the hint for an unknown name: the nearest known one, or else all of them."""
     near = nearest(name, known)
     if near:
         return f"Did you mean {near!r}?"

@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Keys of upstream trees that this release does not know: what is lost, and which may change what is installed.
 
-Upstream adds keys with every release and its loaders pass over those of a later one, so a tree is no error. A key that
-may change what is installed is one for every recipe in which its layer or component is (`refuse`).
+Upstream adds keys with every release, and its loaders ignore those of a later one, so such a tree is no error. A key
+that may change what is installed is an error for every recipe with its layer or component (`refuse`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .yaml_text import Path
 
 NOT_KNOWN = "this release does not know it"
 _HINT = "Install it as the tool of that tree does, or take the key out of a copy of the tree."
-# Keys of releases after 0.11 (NVIDIA/aicr pkg/recipe/components.go, pkg/validator/catalog/catalog.go) whose loss is
-# known, and changes nothing of what is installed.
+# Keys of releases after 0.11 (NVIDIA/aicr pkg/recipe/components.go, pkg/validator/catalog/catalog.go) whose effect is
+# known, and does not change what is installed.
 _LOST = {
     "dependencyAffinity": "the validator runs where the scheduler puts it, not beside the pods that are named",
     "upgrades": "what it says of an upgrade is not asked; recipes/upgrades.yaml is",
@@ -34,7 +34,7 @@ def lost_with(path: Path) -> str:
 
 
 def changes_installation(kind: Kind, path: Path, value: Any) -> bool:
-    """Tell whether an unknown key says something, and stands where that may change what is installed."""
+    """Tell whether an unknown key has a value and is at a place where it may change what is installed."""
     if value in (None, "", [], {}) or path[-1] in _LOST:
         return False
     if kind is Kind.REGISTRY:
@@ -45,14 +45,14 @@ def changes_installation(kind: Kind, path: Path, value: Any) -> bool:
 
 
 def refusal(at: str, reason: str, hint: str) -> InputError:
-    """Return why nothing is installed from what has such a key."""
+    """Return the error for something with such a key, of which nothing is installed."""
     return InputError(at, f"{reason.rstrip('.')}: {NOT_KNOWN}, and it may change what is installed.", hint or _HINT)
 
 
 def refuse(
     layers: Iterable[Layer], mixins: Iterable[Mixin], components: Iterable[ComponentRef], catalogue: Catalogue
 ) -> None:
-    """Refuse a recipe of which a layer, a mixin or an installed component has a key that may change what is installed.
+    """Check that no layer, mixin or installed component of a recipe has a key that may change what is installed.
 
     Raises:
         InputError: there is one, with file and line.

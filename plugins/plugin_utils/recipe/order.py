@@ -15,7 +15,7 @@ from .nearest import unknown_hint
 
 
 class DependencyError(InputError):
-    """A component depends on another one that is not there, or that depends on it: `edges` are all of the cycle."""
+    """A dependency is missing from the recipe, or depends on the component itself. `edges` are those of the cycle."""
 
     def __init__(
         self, component: str, dependency: str, reason: str, hint: str, edges: tuple[tuple[str, str], ...] = ()
@@ -25,7 +25,7 @@ class DependencyError(InputError):
 
 
 def find_cycle(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """Return one cycle (`a`, `b`, `a`) of a graph of names, or nothing."""
+    """Return one cycle (`a`, `b`, `a`) of a graph of names. Empty if there is none."""
     finished: set[str] = set()
     for start in sorted(edges):
         trail: list[str] = []
@@ -47,7 +47,7 @@ def find_cycle(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 
 def sorted_graph(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """Return the names so that each follows those it needs; of those that may come next, the first by name.
+    """Return the names so that each comes after those that it needs. Ties are broken by name.
 
     Raises:
         InputError: a cycle.
@@ -78,7 +78,7 @@ def sorted_graph(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 def deployment_order(components: Sequence[ComponentRef]) -> tuple[str, ...]:
     """Return the names of the enabled components, dependencies first.
 
-    A dependency on a disabled component counts as there: somebody else provides it.
+    A dependency on a disabled component is met, because that component is provided from outside.
 
     Raises:
         InputError: a dependency that the recipe does not have, or a cycle.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which operating system a node runs, by the one line that Kubernetes keeps of its /etc/os-release."""
+"""The operating system of a node, from the one line of its /etc/os-release that Kubernetes reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VOCABULARY = RECIPES / "criteria.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OsImage:
-    """A pattern of `nodeInfo.osImage`, the ID that it means and the VERSION_ID in its groups, empty if it has none."""
+    """A pattern of `nodeInfo.osImage`, its ID, and the template of its VERSION_ID (empty if it has none)."""
 
     id: str
     pattern: str
@@ -26,17 +26,17 @@ class OsImage:
 
 @cache
 def os_images() -> tuple[OsImage, ...]:
-    """Return the patterns that recipes/criteria.yaml knows.
+    """Return the patterns of recipes/criteria.yaml.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     data = read_yaml(_VOCABULARY)
     return decode(tuple[OsImage, ...], data.get("osImages") or [], str(_VOCABULARY))
 
 
 def os_release(image: str) -> tuple[str | None, str | None]:
-    """Return ID and VERSION_ID of /etc/os-release as far as `nodeInfo.osImage` tells them; None is not known."""
+    """Return ID and VERSION_ID of /etc/os-release from `nodeInfo.osImage`. None if not known."""
     for known in os_images():
         match = re.search(known.pattern, image)
         if match is not None:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Files of a resolved recipe: the recipe itself, and the hydrated one that the run directory holds."""
+"""Files of a resolved recipe: the recipe itself, and the hydrated one in the run directory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RUN_FILE = "recipe.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileText:
-    """The text of a file, and where in it secrets stand: such a file is for its owner alone."""
+    """The text of a file, and the paths of secrets in it. A file with secrets is readable by its owner alone."""
 
     text: str
     secrets: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class FileText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """One file that was, or in check mode would be, written."""
+    """One file that was written, or would be in check mode."""
 
     path: Path
     before: str
@@ -46,12 +46,12 @@ class Written:
 
     @property
     def changed(self) -> bool:
-        """Its content is new."""
+        """Whether its content changed."""
         return self.before != self.after
 
     @property
     def warnings(self) -> list[str]:
-        """What its reader must know: it holds secrets, because whoever installs from it needs them."""
+        """Warning to the reader if it has secrets, which the installer needs."""
         if not self.secrets:
             return []
         places = first_of(self.secrets, 3)
@@ -60,7 +60,7 @@ class Written:
 
 
 def summary(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the little that a task's result shows of a recipe."""
+    """Return the short form of a recipe for the result of a task."""
     return {
         "criteria": result.criteria.to_dict(),
         "without_effect": list(without_effect(result, catalogue)),
@@ -76,14 +76,14 @@ def summary(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def dump(data: Any, path: Path) -> str:
-    """Return plain data as the text of a file: JSON if its name says so, else YAML; always the same bytes."""
+    """Return plain data as the text of a file: JSON by its suffix, else YAML. The bytes are always the same."""
     if path.suffix == ".json":
         return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
     return dump_yaml(data)
 
 
 def _places(options: Mapping[str, Any]) -> tuple[Path | None, list[Path]]:
-    """Return where the recipe goes and where the hydrated recipe goes."""
+    """Return the path of the recipe and the paths of the hydrated recipe."""
     dest = Path(options["dest"]).expanduser() if options.get("dest") else None
     full = [Path(options["hydrated_dest"]).expanduser()] if options.get("hydrated_dest") else []
     if options.get("run_dir"):
@@ -92,7 +92,7 @@ def _places(options: Mapping[str, Any]) -> tuple[Path | None, list[Path]]:
 
 
 def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, FileText]:
-    """Return every file that the options ask for."""
+    """Return every file that the options request."""
     dest, full = _places(options)
     texts = {path: _document(path, hydrated(result, catalogue), options) for path in full}
     if dest is not None:
@@ -106,8 +106,11 @@ def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, 
 
 
 def _document(path: Path, data: dict[str, Any], options: Mapping[str, Any]) -> FileText:
-    """Return a file: the run directory is given to others, so its recipe has no secrets; any other is installed from,
-    so it has them."""
+    """Return the text of a file.
+
+    The recipe in the run directory has no secrets, because run directories are passed on. All other files are for
+    installation and have them.
+    """
     run_dir = options.get("run_dir")
     if run_dir and path == Path(run_dir).expanduser() / RUN_FILE:
         return FileText(text=dump(redact_data(data), path))
@@ -115,7 +118,7 @@ def _document(path: Path, data: dict[str, Any], options: Mapping[str, Any]) -> F
 
 
 def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, FileText]:
-    """Return the same for several pools, whose parts only the hydrated recipe holds."""
+    """Return every requested file for several pools. Only the hydrated recipe has the parts of the pools."""
     dest, full = _places(options)
     texts = {path: _document(path, pooled_data(recipe, catalogue), options) for path in full}
     if dest is not None:
@@ -124,9 +127,9 @@ def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[
 
 
 def write_documents(texts: Mapping[Path, FileText], *, check_mode: bool) -> tuple[Written, ...]:
-    """Write the files that differ, none in check mode, and return what each was and is.
+    """Write the files that differ, or none in check mode. Return each with its text before and after.
 
-    One that holds secrets is of mode 0600, also where it was there before.
+    A file with secrets gets mode 0600, also if it existed before.
 
     Raises:
         InputError: a file cannot be read, or is no place for a file (see file_to_write).

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Values that a user sets on top of a recipe: typed, and checked against what the component is known to have."""
+"""Values that a user sets over a recipe: typed, and checked against the known values of the component."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .yaml_text import Path, scalar
 
 
 def component_name(given: str, names: Sequence[str], catalogue: Catalogue) -> str:
-    """Return the component that a user means: its name, its name without hyphens, or one of its keys.
+    """Return the component that a user means by its name, its name without hyphens, or one of its keys.
 
     Raises:
-        InputError: none of the recipe is meant.
+        InputError: it is none of the recipe.
     """
     if given in names:
         return given
@@ -36,7 +36,7 @@ def component_name(given: str, names: Sequence[str], catalogue: Catalogue) -> st
 
 
 class Written(str):
-    """A value as it was written in an assignment; its type is that of what it replaces, else as in YAML."""
+    """A value as written in an assignment. It gets the type of the value that it replaces, or else that of YAML."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ def _registry_paths(name: str, catalogue: Catalogue) -> list[str]:
 
 
 def _plant(tree: dict[str, Any], path: Path) -> None:
-    """Make a path known; what lies at its end may be anything."""
+    """Make a path known. Its value may be anything."""
     for step in path[:-1]:
         below = tree.setdefault(str(step), {})
         if not isinstance(below, dict):
@@ -104,7 +104,7 @@ def _paths(tree: Any, path: Path = ()) -> list[str]:
 
 
 def _typed(given: Any, known: Any) -> Any:
-    """Return values in which every written one has a type: a version that looks like a number stays a text."""
+    """Return values in which every Written has a type. A version that looks like a number stays a text."""
     if isinstance(given, Written):
         return str(given) if isinstance(known, str) else scalar(str(given))
     if isinstance(given, Mapping):
@@ -114,7 +114,7 @@ def _typed(given: Any, known: Any) -> Any:
 
 
 def _check(component: str, known: Any, given: Any, path: Path, problems: list[BringupError], root: Any) -> None:
-    """Compare a given value with the known tree; below a null, an empty mapping or a list anything may be."""
+    """Compare a given value with the known tree. Anything is allowed below a null, an empty mapping or a list."""
     if known is None or known in ({}, []) or given is None:
         return
     at = f"overrides {component}:{shown(path)}"
@@ -145,10 +145,10 @@ def _word(value: Any) -> str:
 def with_overrides(
     result: RecipeResult, catalogue: Catalogue, overrides: Mapping[str, Any], *, check: bool = True
 ) -> RecipeResult:
-    """Return the recipe with a user's values over those of every layer; `enabled: false` leaves a component out.
+    """Return the recipe with a user's values over those of every layer. `enabled: false` leaves a component out.
 
     Raises:
-        ProblemsError: unknown components or paths, wrong types; all of them, each with the nearest known one.
+        ProblemsError: all unknown components and paths and all wrong types, each with the nearest known name.
     """
     problems: list[BringupError] = []
     components = {component.name: component for component in result.components}
@@ -174,10 +174,10 @@ def with_overrides(
 
 
 def as_mapping(assignments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return `component:path=value` texts as a mapping of overrides, whose values get their types from with_overrides.
+    """Return `component:path=value` texts as a mapping of overrides. Their types are set by with_overrides.
 
     Raises:
-        InputError: a text has another form, or one sets a value and another something below it.
+        InputError: a text has another form, or one text sets a value and another one something below it.
     """
     result: dict[str, dict[str, Any]] = {}
     for text in assignments:

@@ -20,10 +20,10 @@ _STEP = re.compile(r"""\.?(?:\["((?:[^"]|"")*)"\]|\['((?:[^']|'')*)'\]|\[([0-9]+
 
 
 def parse_path(text: str) -> Path:
-    """Return the steps of a dotted path; a leading dot is allowed, an empty path is everything.
+    """Return the steps of a dotted path. A leading dot is allowed. An empty path is the whole data.
 
     Raises:
-        InputError: a step that is empty or not closed.
+        InputError: a step is empty or not closed.
     """
     rest = text.strip()
     if rest in ("", "."):
@@ -51,7 +51,7 @@ def _step(match: re.Match[str]) -> str | int:
 
 
 def shown(path: Path) -> str:
-    """Return a path as text that parse_path reads back."""
+    """Return a path as a text that parse_path can read."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -68,7 +68,7 @@ def lookup(data: Any, path: Path) -> Any:
     """Return the value at a path.
 
     Raises:
-        NotFoundError: there is none; the message lists what is there instead.
+        NotFoundError: there is none; the message lists what exists at that place.
     """
     current = data
     for number, step in enumerate(path):
@@ -102,10 +102,10 @@ def _missing(path: Path, number: int, available: list[str]) -> NotFoundError:
 
 
 def leaves(data: Any, path: Path = (), *, scalar_lists: bool = False) -> Iterator[tuple[Path, Any]]:
-    """Yield every value that has nothing below it, with its path; empty mappings and lists are values.
+    """Yield every value that has nothing below it, with its path. Empty mappings and lists are values.
 
-    With `scalar_lists` a list without mappings and lists in it is one value: an item more at its head changes one
-    value and not every one behind it.
+    With `scalar_lists` a list of scalars is one value: an item inserted at its head changes one value, and not every
+    item after it.
     """
     if isinstance(data, dict) and data:
         for key in sorted(data):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What to say and do about a question with a criterion that no layer honours: the policy above resolution."""
+"""The policy for queries with a criterion that no layer honours: what to report and what to do."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .model import Catalogue, RecipeResult
 from .resolve import BASE
 from .support import impossible, not_honoured
 
-# What whoever comes from the upstream tool is used to.
+# What users of the upstream tool expect.
 _FALLBACK = "Its own tool takes the layers that fit: so does this with unsupported=warn (docs/from-aicr.md)."
 
 
 class Unsupported(str, Enum):
-    """What a question does that has a criterion which no layer honours."""
+    """What to do with a query that has a criterion which no layer honours."""
 
     ERROR = "error"
     WARN = "warn"
 
 
 def unsupported_reason(criteria: Criteria, catalogue: Catalogue) -> tuple[str, str]:
-    """Return what is not supported about a question and what would be; two empty texts if all of it is."""
+    """Return what is not supported about a query, and what is. Both are empty if all of it is supported."""
     dimensions = catalogue.vocabulary.dimensions
     if all(dimensions[name].advisory for name, _value in criteria.stated):
         known = [name for name in catalogue.vocabulary.names if not dimensions[name].advisory]
@@ -44,7 +44,7 @@ def unsupported_reason(criteria: Criteria, catalogue: Catalogue) -> tuple[str, s
 
 
 def require_supported(result: RecipeResult, catalogue: Catalogue, policy: Unsupported) -> tuple[str, ...]:
-    """Return warnings about criteria that nothing honours.
+    """Return warnings about criteria that no layer honours.
 
     Raises:
         InputError: there are some and the policy is error, or two of them exclude each other.

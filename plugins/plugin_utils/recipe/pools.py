@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Several GPU pools in one cluster: one recipe for all of it, with a part for each pool."""
+"""Several GPU pools in one cluster: one recipe for the cluster, with a part for each pool."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .order import deployment_order
 from .resolve import resolve
 from .tree import read_text
 
-# What one cluster has once: a chart is installed in one version from one place.
+# Fields that one cluster has once: a chart is installed in one version from one source.
 _ONCE = ("chart", "version", "source", "namespace", "type", "tag", "path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """One pool of GPU nodes: the criteria that are its own, and the labels that select its nodes."""
+    """One pool of GPU nodes: its criteria, and the labels that select its nodes."""
 
     name: str
     criteria: Criteria
@@ -33,25 +33,25 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledRecipe:
-    """The recipe of the whole cluster and what each pool changes in it."""
+    """The recipe of the whole cluster, and the recipe of each pool."""
 
     result: RecipeResult
     pools: tuple[tuple[Pool, RecipeResult], ...]
 
 
 def common_criteria(criteria: Sequence[Criteria]) -> Criteria:
-    """Return what all of several criteria state alike."""
+    """Return the criteria that all of these state with the same value."""
     shared = set(criteria[0].stated).intersection(*(item.stated for item in criteria[1:]))
     return make_criteria(dict(shared))
 
 
 def resolve_pools(pools: Sequence[Pool], catalogue: Catalogue) -> PooledRecipe:
-    """Return one recipe for pools whose whole criteria are given.
+    """Return one recipe for several pools. Their criteria are complete.
 
-    A component that any pool needs is part of the recipe; what the pools share comes from the criteria they share.
+    A component that any pool needs is part of the recipe. The rest comes from the criteria that all pools share.
 
     Raises:
-        InputError: no pool, two of one name, or nothing that all pools state.
+        InputError: no pool, two of one name, or no criterion that all pools state.
         ProblemsError: pools need different charts or versions of one component, or define one object differently.
     """
     if not pools or len({pool.name for pool in pools}) < len(pools):
@@ -74,7 +74,7 @@ def resolve_pools(pools: Sequence[Pool], catalogue: Catalogue) -> PooledRecipe:
 
 
 def same_objects(resolved: Sequence[tuple[Pool, RecipeResult]], catalogue: Catalogue) -> list[BringupError]:
-    """Return a problem for every object that two files of different pools define: the one applied last would win."""
+    """Return a problem for every object that files of two pools define: the one applied last would win."""
     problems: list[BringupError] = []
     defined: dict[tuple[str, ...], tuple[str, str]] = {}
     for pool, result in resolved:
@@ -93,14 +93,14 @@ def same_objects(resolved: Sequence[tuple[Pool, RecipeResult]], catalogue: Catal
 
 
 _KIND = re.compile(r"^kind:[ \t]*[\"']?(\w+)", re.MULTILINE)
-# In block style or in flow style, wherever among the other fields.
+# In block style or in flow style, at any place among the other fields.
 _NAME = re.compile(
     r"^metadata:(?:.*\bname:|(?:\n[ \t]+.*|\n[ \t]*#.*)*?\n[ \t]+name:)[ \t]*[\"']?([^\s\"'},]+)", re.MULTILINE
 )
 
 
 def _objects(file: str, catalogue: Catalogue) -> list[tuple[str, str]]:
-    """Return kind and name of a file's objects; by its text, for a file with template expressions is no YAML."""
+    """Return kind and name of a file's objects, read by pattern: a file with template expressions is no YAML."""
     path = catalogue.files.get(file)
     found = []
     for document in re.split(r"^---", read_text(path) if path is not None else "", flags=re.MULTILINE):
@@ -126,7 +126,7 @@ def _joined(
 
 
 def changed_values(common: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of one mapping that must be merged over another to get it; a key that it lacks becomes null."""
+    """Return what must be merged over `common` to get `own`. A key that `own` lacks becomes null."""
     changes: dict[str, Any] = {key: None for key in common if key not in own}
     for key, value in own.items():
         below = common.get(key)

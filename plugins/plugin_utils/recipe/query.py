@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Questions about one value of a recipe."""
+"""Queries for one value of a recipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = (
 
 
 def query_map(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
-    """Return everything that can be asked for: the recipe with its components by name, values merged."""
+    """Return everything that can be queried: the recipe with its components by name and merged values."""
     data = plain(result)
     del data["componentRefs"]
     components: dict[str, Any] = {}
@@ -38,7 +38,7 @@ def _component(entry: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str,
 
 
 def document_map(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same of a resolved recipe in a file whose components have their merged `values`."""
+    """Return the query map of a resolved recipe in a file, whose components have their merged `values`."""
     data = {name: value for name, value in document.items() if name != "componentRefs"}
     components = {}
     for entry in document["componentRefs"]:
@@ -48,21 +48,21 @@ def document_map(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def query(result: RecipeResult, catalogue: Catalogue, selector: str) -> Any:
-    """Return the value that a selector names; an empty selector names everything.
+    """Return the value that a selector names. An empty selector names everything.
 
     Raises:
-        InputError: the selector cannot be read.
-        NotFoundError: there is no such value; the message lists what is there.
+        InputError: the selector is invalid.
+        NotFoundError: there is no such value; the message lists what exists at that place.
     """
     return lookup(query_map(result, catalogue), parse_path(selector))
 
 
 def query_shown(result: RecipeResult, catalogue: Catalogue, selector: str) -> Any:
-    """Return the same for people: secrets are masked by their keys.
+    """Return the value that a selector names, with secrets masked by their keys.
 
     Raises:
-        InputError: the selector cannot be read.
-        NotFoundError: there is no such value; the message lists what is there.
+        InputError: the selector is invalid.
+        NotFoundError: there is no such value; the message lists what exists at that place.
     """
     path = parse_path(selector)
     data = query_map(result, catalogue)
@@ -71,7 +71,7 @@ def query_shown(result: RecipeResult, catalogue: Catalogue, selector: str) -> An
 
 
 def shown_value(data: dict[str, Any], path: Path) -> Any:
-    """Return the value at a path of a query map, which is there, with secrets masked by the keys above and below it."""
+    """Return the existing value at a path of a query map. Secrets are masked by the keys above and below it."""
     if len(path) > 1 and path[0] == "components":
         name = str(path[1])
         data = {"components": {name: data["components"][name]}}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One question of a user, from directories and words to a recipe: what the Ansible surface asks."""
+"""One query of a user, from directories and texts to a recipe. The Ansible plugins use it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is wanted: criteria, the directories of private recipe data, overrides and what to do if unsupported.
+    """What is requested: criteria, directories of private recipe data, overrides, and the policy for unsupported ones.
 
-    With the facts of a cluster, criteria that are not stated are read off it, and with SKUs of hosts off these; private
-    SKUs lie in `sku_data`. A loaded catalogue is left in `kept`, and taken from there.
+    With the facts of a cluster, criteria that are not stated are detected. With SKUs of hosts, they follow from these;
+    private SKUs are in `sku_data`. Loaded catalogues are saved in the directory `kept`.
     """
 
     criteria: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The recipe, the catalogue that it comes from, what the user should know, and its pools if it has any."""
+    """The recipe, its catalogue, warnings for the user, the detection, and the pools if there are any."""
 
     result: RecipeResult
     catalogue: Catalogue
@@ -57,7 +57,7 @@ class Answer:
 
 
 def request_of(options: Mapping[str, Any]) -> Request:
-    """Return the request that the options of a module or the arguments of a lookup make."""
+    """Return the request for the options of a module or the arguments of a lookup."""
     overrides = _plain(options, "overrides")
     if options.get("set"):
         from .overrides import as_mapping
@@ -78,10 +78,10 @@ def request_of(options: Mapping[str, Any]) -> Request:
 
 
 def facts_of(options: Mapping[str, Any]) -> ClusterFacts | None:
-    """Return the facts of a cluster among the options, if there are any; what is null is not known.
+    """Return the cluster facts among the options, None if there are none. A null is not known.
 
     Raises:
-        InputError: a wrong type, or no name of a node.
+        InputError: a wrong type, or a node without name.
     """
     data = _plain(options, "facts")
     if not data:
@@ -94,7 +94,7 @@ def facts_of(options: Mapping[str, Any]) -> ClusterFacts | None:
 
 
 def _plain(options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return an option without the classes in which Ansible wraps its texts: no YAML writer knows them."""
+    """Return an option without the classes in which Ansible wraps texts, which no YAML writer knows."""
     try:
         text = json.dumps(options.get(name) or {}, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
@@ -108,9 +108,9 @@ _loaded: dict[tuple[Path, ...], tuple[Signature, Catalogue]] = {}
 
 
 def catalogue_of(recipe_data: Sequence[Path], kept: Path | None = None) -> Catalogue:
-    """Return the catalogue for directories of private data; one that was loaded is used again until a file changes.
+    """Return the catalogue for directories of private data. A loaded one is reused until a file changes.
 
-    With a directory `kept`, another process may have loaded it.
+    With a directory `kept` it may have been loaded by another process.
     """
     directories = catalogue_directories(recipe_data)
     signature = signature_of(directories)
@@ -132,10 +132,10 @@ def _kept_or_loaded(directories: tuple[Path, ...], kept: Path | None, signature:
 
 
 def answer(request: Request) -> Answer:
-    """Return the recipe that is asked for.
+    """Return the requested recipe.
 
     Raises:
-        ProblemsError: the data, the criteria or the overrides are wrong, or hosts of these SKUs have something else.
+        ProblemsError: the data, the criteria or the overrides are wrong, or the SKUs contradict the criteria.
         NotFoundError: no such SKU.
         InputError: the combination is not supported and the policy is error.
     """
@@ -166,7 +166,7 @@ def answer(request: Request) -> Answer:
 
 
 def detection_warnings(detection: Detection, criteria: Criteria) -> tuple[str, ...]:
-    """Return where the user and the cluster disagree, what was left out, and whether the nodes differ."""
+    """Return warnings: stated values that differ from detected ones, detected values left out, and differing nodes."""
     told = []
     for found in detection.findings:
         if found.overruled:
@@ -184,7 +184,7 @@ def detection_warnings(detection: Detection, criteria: Criteria) -> tuple[str, .
 def answer_pools(
     request: Request, pools: Sequence[Mapping[str, Any]]
 ) -> tuple[PooledRecipe, Catalogue, tuple[str, ...]]:
-    """Return one recipe for several pools; the request's criteria hold for all that do not state their own.
+    """Return one recipe for several pools. The request's criteria apply to all pools that do not state their own.
 
     Raises:
         InputError: overrides are given, or a pool is not supported and the policy is error.

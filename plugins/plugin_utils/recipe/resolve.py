@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Resolution: the layers that match a question, merged in order, with registry defaults and deployment order."""
+"""Resolution: the layers that match a query, merged in order, with registry defaults and deployment order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BASE = "base"
 
 
 class MixinError(InputError):
-    """A mixin sets a constraint that is already set to something else."""
+    """A mixin sets a constraint that already has another value."""
 
     def __init__(self, mixin: str, constraint: str, reason: str) -> None:
         super().__init__(f"mixin {mixin}", reason, "Say it in one place: the layer or the mixin.")
@@ -32,7 +32,7 @@ class MixinError(InputError):
 
 
 def chain(layer: Layer, catalogue: Catalogue) -> tuple[Layer, ...]:
-    """Return a layer's ancestors and itself, the root first, without the base layer."""
+    """Return a layer's ancestors and the layer itself, root first, without the base layer."""
     found: list[Layer] = []
     current = layer
     while current.name != BASE:
@@ -44,12 +44,12 @@ def chain(layer: Layer, catalogue: Catalogue) -> tuple[Layer, ...]:
 
 
 def matching_leaves(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ...]:
-    """Return the matching layers that no other matching layer inherits from, in the order in which they are merged.
+    """Return the matching layers that no other matching layer inherits from, in the order of merging.
 
-    Least specific first; of equally specific ones that of the earlier directory first, so that a later directory wins;
-    within a directory by name.
+    The least specific comes first. Of equally specific ones that of the earlier directory comes first, so that a later
+    directory takes precedence. Within a directory they are sorted by name.
     """
-    # Criteria.matches() for all of them, the question turned into a set once.
+    # The same as Criteria.matches() for all layers, with the query turned into a set once.
     stated = frozenset(criteria.stated)
     matches = [
         layer
@@ -67,7 +67,7 @@ def specificity(layer: Layer) -> int:
 
 
 def applied_layers(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ...]:
-    """Return the layers of a question in the order in which they are merged, base first, each once."""
+    """Return the layers for a query in the order of merging, base first, each once."""
     layers: dict[str, Layer] = {BASE: catalogue.layers[BASE]}
     for leaf in matching_leaves(criteria, catalogue):
         for layer in chain(leaf, catalogue):
@@ -76,16 +76,16 @@ def applied_layers(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ...
 
 
 def applied_mixins(layers: tuple[Layer, ...], catalogue: Catalogue) -> tuple[Mixin, ...]:
-    """Return the mixins that the layers name, each once, in the order in which they are named."""
+    """Return the mixins of these layers, each once, in the order in which they are named."""
     names = dict.fromkeys(name for layer in layers for name in layer.mixins)
     return tuple(catalogue.mixins[name] for name in names)
 
 
 def with_mixin(draft: Draft, mixin: Mixin) -> Draft:
-    """Return the draft with one mixin; it adds and never redefines a constraint.
+    """Return the draft with one mixin. A mixin adds constraints and never changes one.
 
     Raises:
-        InputError: the mixin has a constraint that a layer or another mixin has, too.
+        InputError: the mixin has a constraint that a layer or another mixin has with another value.
     """
     for constraint in mixin.fragment.constraints:
         known = draft.constraints.get(constraint.name)
@@ -96,7 +96,7 @@ def with_mixin(draft: Draft, mixin: Mixin) -> Draft:
 
 
 def chosen_profiles(layers: tuple[Layer, ...], profiles: Mapping[str, str]) -> dict[str, str]:
-    """Return which value of each profile of the layers applies: the chosen one, else its default.
+    """Return the value of each profile of the layers: the chosen one, else its default.
 
     Raises:
         InputError: an unknown profile or value is chosen.
@@ -112,7 +112,7 @@ def chosen_profiles(layers: tuple[Layer, ...], profiles: Mapping[str, str]) -> d
 
 
 def with_profiles(draft: Draft, layers: tuple[Layer, ...], chosen: Mapping[str, str]) -> Draft:
-    """Return the draft with the chosen values of the layers' profiles."""
+    """Return the draft with the chosen values of the layers' profiles merged in."""
     for layer in layers:
         if layer.profile is not None:
             fragment = layer.profile.choices.get(chosen[layer.profile.name])
@@ -121,7 +121,7 @@ def with_profiles(draft: Draft, layers: tuple[Layer, ...], chosen: Mapping[str, 
 
 
 def merged(layers: tuple[Layer, ...], mixins: tuple[Mixin, ...]) -> Draft:
-    """Return what layers and then mixins say together."""
+    """Merge layers and then mixins into a draft."""
     draft = Draft()
     for layer in layers:
         draft = draft.with_fragment(layer.fragment, layer.dialect)
@@ -131,7 +131,7 @@ def merged(layers: tuple[Layer, ...], mixins: tuple[Mixin, ...]) -> Draft:
 
 
 def with_defaults(component: ComponentRef, catalogue: Catalogue) -> ComponentRef:
-    """Return a component with what the registry says about what no layer said.
+    """Return a component with the registry's defaults for fields that no layer sets.
 
     Raises:
         InputError: the file of its health check cannot be read.
@@ -141,7 +141,7 @@ def with_defaults(component: ComponentRef, catalogue: Catalogue) -> ComponentRef
         return component
     asserts = registry_asserts(component, catalogue)
     kind = component.type or ("Kustomize" if entry.is_kustomize else "Helm")
-    # In place of a list that no layer gives (NVIDIA/aicr, docs/contributor/recipe.md: manifestFiles).
+    # The registry's list applies if no layer has one (NVIDIA/aicr, docs/contributor/recipe.md: manifestFiles).
     manifests = component.manifest_files or tuple(entry.data.get("manifestFiles") or ())
     if kind == "Kustomize":
         return replace(
@@ -194,7 +194,7 @@ def _ordered(
     except DependencyError as error:
         from .document import place_of
 
-        # Of the dependencies that meet, the one that came last: a site's own before those of the catalogue.
+        # Report the dependency of the last directory: a site's own before those of the catalogue.
         owners: list[Layer | Mixin] = sorted((*layers, *mixins), key=lambda owner: owner.root)
         for owner in reversed(owners):
             for index, ref in enumerate(owner.fragment.components):
@@ -233,10 +233,10 @@ def finished(
 def resolve(
     criteria: Criteria, catalogue: Catalogue, profiles: Mapping[str, str] = MappingProxyType({})
 ) -> RecipeResult:
-    """Return the recipe for a question: the base layer if nothing more specific matches (see support.require).
+    """Return the recipe for a query. It is the base layer if no other one matches (see policy.require_supported).
 
     Raises:
-        InputError: no criterion is stated, a dependency is missing or cyclic, a mixin redefines a constraint, or an
+        InputError: no criterion is stated, a dependency is missing or cyclic, a mixin changes a constraint, or an
             unknown profile is chosen.
     """
     if not criteria.stated:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Resolved recipes that come back as plain data: from a file, a variable, or the upstream tool."""
+"""Resolved recipes that are read from plain data: from a file, a variable, or the upstream tool."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ordered_components(components: Any, recipe: Mapping[str, Any] | None = None)
     """Return components in deployment order: mappings as in `componentRefs`, or names in the order of a recipe.
 
     Raises:
-        InputError: not a list of these, an unknown or cyclic dependency.
+        InputError: it is not a list of these, or a dependency is unknown or cyclic.
     """
     if not isinstance(components, Sequence) or isinstance(components, str):
         raise InputError("components", f"must be a list, found {components!r}.")
@@ -80,7 +80,7 @@ def ordered_components(components: Any, recipe: Mapping[str, Any] | None = None)
 
 
 def hydrated_document(recipe: Mapping[str, Any], recipe_data: Sequence[Path]) -> dict[str, Any]:
-    """Return a recipe document with `values` in every component; its values files are those of the catalogue.
+    """Return a recipe document with `values` in every component. Values files are taken from the catalogue.
 
     Raises:
         InputError: it is not a resolved recipe, or a values file is not in the catalogue.
@@ -98,7 +98,7 @@ def hydrated_document(recipe: Mapping[str, Any], recipe_data: Sequence[Path]) ->
 
 
 def document_result(recipe: Mapping[str, Any], catalogue: Catalogue) -> RecipeResult:
-    """Return a recipe document as what a resolution gives, so that all can be done with it that is done with one.
+    """Return a recipe document as the result of a resolution, so that it can be used like one.
 
     Raises:
         InputError: it is not a resolved recipe.

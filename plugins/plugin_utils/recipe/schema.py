@@ -13,12 +13,12 @@ from typing import Any
 from .nearest import unknown_hint
 from .yaml_text import Path
 
-# Shapes of documents: what may be written where, and every difference found in one pass.
+# Shapes of documents: what may be written where. A check finds all differences in one pass.
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One difference between data and shape; `unknown_key` ones are only warnings in an upstream tree."""
+    """One difference between data and shape. With `unknown_key` it is only a warning in an upstream tree."""
 
     path: Path
     reason: str
@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text; one of `choices` if any are given. A number or boolean is taken with the text that was written."""
+    """A text, one of `choices` if there are any. A number or boolean is accepted as the text that was written."""
 
     choices: tuple[str, ...] = ()
 
@@ -50,12 +50,12 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class AnyMapping:
-    """A mapping whose keys are not ours to know (chart values)."""
+    """A mapping with any keys, such as chart values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of one shape; `key` names the field that must be unique in it."""
+    """A list of items of one shape. `key` is the field that must be unique in it."""
 
     of: Any
     key: str = ""
@@ -70,9 +70,9 @@ class Named:
 
 @dataclass(frozen=True)
 class Table:
-    """A mapping with known keys. Not given and null are the same, except where `required`.
+    """A mapping with known keys. A missing key and null are the same, except for `required` keys.
 
-    `elsewhere` says of keys that people expect here how the same is written.
+    `elsewhere` is for keys that people expect here: how to write them in another way.
     """
 
     keys: Mapping[str, Any]
@@ -83,7 +83,7 @@ class Table:
 Shape = Text | Flag | Count | Anything | AnyMapping | Items | Named | Table
 
 
-# Looked at in this order: a boolean is an int, too.
+# In this order, because a boolean is an int too.
 _WORDS: tuple[tuple[type, str], ...] = (
     (dict, "a mapping"),
     (list, "a list"),
@@ -99,7 +99,7 @@ def _called(value: Any) -> str:
 
 
 class Checker:
-    """Checks data against a shape; findings and the places where a text was written as a number are collected."""
+    """Checks data against a shape. Findings and the places of texts that were written as numbers are collected."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -182,7 +182,7 @@ _FOREIGN_GROUPS = ("aicr.nvidia.com/", "aicr.run/", "validator.nvidia.com/", "ei
 
 
 class Kind(str, Enum):
-    """The kinds that are read."""
+    """The kinds of documents that are read."""
 
     OVERLAY = "RecipeMetadata"
     MIXIN = "RecipeMixin"
@@ -198,7 +198,7 @@ def is_foreign(api_version: str) -> bool:
 
 
 _TEXTS = Items(Text())
-# What a registry entry may say that its chart renders, and what is looked for in the manifest of its release.
+# Kinds of workloads that a registry entry may list for its chart. They are looked for in the manifest of its release.
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 CONSTRAINT = Table(
     {
@@ -346,11 +346,11 @@ _COMPONENT = Table(
         "storageClassPaths": _TEXTS,
         "sharedStorageClassPaths": _TEXTS,
         "gkeCriticalPriority": Flag(),
-        # How helmfile and Flux of the upstream tool take a chart's CRDs: gate 4 applies them by itself.
+        # How helmfile and Flux of the upstream tool install a chart's CRDs. Gate 4 applies them itself.
         "hasSelfRefCRDs": Flag(),
         "manifestsUseChartCRDs": Flag(),
         "ownsCRDs": Flag(),
-        # Which of its own test lanes the upstream tool runs for a component.
+        # The test lane that the upstream tool runs for a component.
         "testTier": Text(),
         "workloads": Items(Table({"kind": Text(WORKLOADS), "name": Text()}, required=("kind", "name"))),
     },

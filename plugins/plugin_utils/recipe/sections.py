@@ -8,37 +8,41 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# Capability of a site whose recipe states constraints of a phase after readiness. A run whose gates were judged before
-# these were has none, and is judged as it was.
+# Capability of a site whose recipe has constraints in phases after readiness. A run whose gates were judged before
+# these existed does not have it, and is judged as it was.
 PHASE_CONSTRAINTS = "phase_constraints"
 
 
 def section_of(recipe: Mapping[str, Any] | None, phase: str) -> Mapping[str, Any]:
-    """Return what `validation.<phase>` of a recipe says, empty where there is no recipe or it says nothing."""
+    """Return `validation.<phase>` of a recipe. Empty without a recipe or without that section."""
     section: Mapping[str, Any] = ((recipe or {}).get("validation") or {}).get(phase) or {}
     return section
 
 
 def asks_nothing(recipe: Mapping[str, Any] | None, phase: str) -> bool:
-    """Tell whether a recipe states that a phase asks no check: by an empty list, or by an empty section, which is
-    what a layer that empties its lists leaves of it in a resolved recipe."""
+    """Tell whether a recipe explicitly requests no check for a phase: by an empty list or by an empty section.
+
+    An empty section is left in a resolved recipe if a layer empties its lists.
+    """
     section = ((recipe or {}).get("validation") or {}).get(phase)
     return isinstance(section, Mapping) and (not section or section.get("checks") == [])
 
 
 def constraints_of(recipe: Mapping[str, Any] | None, phase: str) -> list[Mapping[str, Any]]:
-    """Return the constraints below `validation.<phase>` of a recipe, as they are written."""
+    """Return the constraints of `validation.<phase>` of a recipe, as they are written."""
     return list(section_of(recipe, phase).get("constraints") or ())
 
 
-# What every reader of a resolved recipe takes for granted: its parts, those of a component and of a phase.
+# The shape that every reader of a resolved recipe relies on: its parts, those of a component and of a phase.
 _LISTS_OF_MAPPINGS = ("componentRefs", "constraints", "pools")
 _MAPPINGS = ("criteria", "validation", "metadata")
 
 
 def shape_problem(recipe: Mapping[str, Any]) -> str:
-    """Return what of a resolved recipe is not of the shape that its readers take for granted, empty if nothing: a file
-    that was cut or edited is refused in a sentence."""
+    """Return in which way a resolved recipe does not have the shape that its readers rely on. Empty if it has.
+
+    So a file that was truncated or edited is refused with one sentence.
+    """
     return next(_misshapen(recipe), "")
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What to ask instead of a question that the catalogue does not answer: the nearest ones that it does."""
+"""Suggestions for a query that the catalogue does not support: the nearest supported ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _VALUES_SHOWN = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """One supported question near another, and how to get there from it.
+    """One supported query near another, and the changes that lead to it.
 
-    A dimension in both `add` and `drop` gets another value; `also` are further values that would do, where it is the
-    only one that changes.
+    A dimension in both `add` and `drop` gets another value. If that is the only change, `also` are further values.
     """
 
     criteria: Criteria
@@ -31,7 +30,7 @@ class Suggestion:
 
     @property
     def rank(self) -> tuple[int, int, int, tuple[tuple[str, str], ...]]:
-        """Fewest changes first; of these adding before dropping before another value: clusters are as they are."""
+        """Fewest changes first. Then adding, dropping, another value, in this order: clusters are as they are."""
         wanted, given = {name for name, _value in self.add}, {name for name, _value in self.drop}
         return len(wanted | given), len(wanted & given), len(given - wanted), self.criteria.stated
 
@@ -52,7 +51,7 @@ class Suggestion:
 
 
 def honoured_part(criteria: Criteria, catalogue: Catalogue) -> Criteria:
-    """Return the largest part of a question that is supported: there is exactly one, maybe empty."""
+    """Return the largest supported part of a query. There is exactly one, and it may be empty."""
     while True:
         lost = not_honoured(criteria, catalogue)
         if not lost:
@@ -61,7 +60,7 @@ def honoured_part(criteria: Criteria, catalogue: Catalogue) -> Criteria:
 
 
 def _near(criteria: Criteria, catalogue: Catalogue) -> Iterator[Criteria]:
-    """Yield questions near one: without what nothing honours, with what that needs, or with another value for it."""
+    """Yield queries near one: without criteria that no layer honours, with what these need, or with another value."""
     yield criteria
     stated = criteria.to_dict()
     known = parts(catalogue)
@@ -74,7 +73,7 @@ def _near(criteria: Criteria, catalogue: Catalogue) -> Iterator[Criteria]:
 
 
 def suggestions(criteria: Criteria, catalogue: Catalogue, limit: int = 3) -> tuple[Suggestion, ...]:
-    """Return the nearest supported questions, the nearest of each kind of change."""
+    """Return the nearest supported queries, one for each kind of change."""
     found: dict[Criteria, Suggestion] = {}
     for near in dict.fromkeys(_near(criteria, catalogue)):
         candidate = honoured_part(near, catalogue)
@@ -84,14 +83,14 @@ def suggestions(criteria: Criteria, catalogue: Catalogue, limit: int = 3) -> tup
             found[candidate] = Suggestion(criteria=candidate, add=add, drop=drop)
     nearest: dict[frozenset[tuple[str, str]], list[Suggestion]] = {}
     for suggestion in sorted(found.values(), key=lambda each: each.rank):
-        # What changes more than another one does is not near.
+        # A superset of the changes of another suggestion is not near.
         if not any(kind < suggestion.kind for kind in nearest):
             nearest.setdefault(suggestion.kind, []).append(suggestion)
     return tuple(_joined(alike) for alike in list(nearest.values())[:limit])
 
 
 def _unwanted(candidate: Criteria, criteria: Criteria, catalogue: Catalogue) -> bool:
-    """Tell whether a question has a value that nobody wants who did not state it, such as a test cluster."""
+    """Tell whether a query has an added value that is not suggested, such as a test cluster."""
     dimensions = catalogue.vocabulary.dimensions
     new = (item for item in candidate.stated if item not in criteria.stated)
     return any(value in dimensions[name].unsuggested for name, value in new)

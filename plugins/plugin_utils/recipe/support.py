@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which criteria of a question the layers of a catalogue honour.
+"""Which criteria of a query the layers of a catalogue honour.
 
-Resolution itself falls back quietly to less specific layers, as upstream does.
+Resolution itself falls back to less specific layers without an error, as upstream does.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ RACK = ("nvlink_domain", "rack")
 
 
 def not_honoured(criteria: Criteria, catalogue: Catalogue) -> tuple[tuple[str, str], ...]:
-    """Return the stated criteria that no applied layer asks for and that some layer would have to.
+    """Return the stated criteria that no applied layer honours although one would have to.
 
-    Of two that exclude each other the reach of NVLink is among them, whatever layer there is.
-
-    What is only told needs no layer, nor does a dimension whose value does not matter to one that applies.
+    Advisory criteria need no layer, and neither do dimensions whose value does not matter to an applied layer. If
+    nvlink_domain=rack contradicts the accelerator it is returned, whatever layers there are.
     """
     layers = applied_layers(criteria, catalogue)
     honoured = {item for layer in layers if layer.criteria is not None for item in layer.criteria.stated}
@@ -32,7 +31,7 @@ def not_honoured(criteria: Criteria, catalogue: Catalogue) -> tuple[tuple[str, s
 
 
 def impossible(criteria: Criteria, vocabulary: Vocabulary) -> str:
-    """Return why no hardware is what a question states, with the source of either criterion; empty if some may be."""
+    """Return why no hardware has these criteria, with the sources. Empty if there may be some."""
     kind = criteria.get("accelerator")
     if RACK not in criteria.stated or kind not in vocabulary.node_only:
         return ""
@@ -43,13 +42,13 @@ def impossible(criteria: Criteria, vocabulary: Vocabulary) -> str:
 
 
 def supported_combinations(catalogue: Catalogue) -> tuple[Criteria, ...]:
-    """Return every combination that a layer of the catalogue is for, without repetition, in a stable order."""
+    """Return every combination that a layer of the catalogue is for, each once, in a stable order."""
     found = {layer.criteria for layer in catalogue.layers.values() if layer.criteria is not None}
     usable = {criteria for criteria in found if criteria.stated and not not_honoured(criteria, catalogue)}
     return tuple(sorted(usable, key=lambda criteria: (criteria.specificity, criteria.stated)))
 
 
 def relaxed(criteria: Criteria, catalogue: Catalogue, detected: frozenset[str]) -> Criteria:
-    """Return criteria without those that were only detected and that nothing honours; stated ones stay."""
+    """Return criteria without detected ones that no layer honours. Stated ones are kept."""
     lost = {name for name, _value in not_honoured(criteria, catalogue)} & detected
     return make_criteria({name: value for name, value in criteria.stated if name not in lost})

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The files of recipe trees: several directories laid over each other, the later one wins."""
+"""The files of recipe trees: several directories over each other, in which later ones take precedence."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pathlib import Path, PurePosixPath
 from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..runtime.files import RECIPES
 
-# Path, times of change of content and of state, and size of every file.
+# For every file: path, times of change of content and of status, and size.
 Signature = tuple[tuple[str, int, int, int], ...]
 BASE_FILE = "overlays/base.yaml"
 MAX_BYTES = 10 * 1024 * 1024
-# Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, expectations, templates, simulators,
-# tools and faults of gates.
+# Directories without recipe documents: chart values and manifests, health checks, SKU facts, kinds of GPU,
+# expectations, templates, simulators, tools and faults of gates.
 _NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "thresholds", "workloads", "gates")
-# JSON is YAML, too.
+# JSON is YAML too.
 _YAML = (".yaml", ".yml", ".json")
 
-# Of a file that a recipe names and the directories that were read do not have.
+# Hint for a file that a recipe names and that is in none of the directories.
 OTHER_TREE = "name the directory of recipes that has it: --data DIR, in a playbook gpufleet_recipe_data"
 
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:
-    """One file: its path inside its tree, where it is, and the index of its directory (later wins)."""
+    """One file: its path inside its tree, where it is, and the index of its directory (later takes precedence)."""
 
     name: str
     path: Path
@@ -47,7 +47,7 @@ def _walk(root: Path, index: int, problems: list[BringupError]) -> dict[str, Tre
                 hint = "Put the file itself there."
                 problems.append(InputError(entry.path, "is a symbolic link, which could leave the tree.", hint))
             elif entry.is_dir():
-                # What tools keep beside the data (.git, .github) is no part of it.
+                # Directories of tools beside the data (.git, .github) are no part of it.
                 if not entry.name.startswith("."):
                     pending.append(entry.path)
             elif not entry.is_file(follow_symlinks=False):
@@ -76,7 +76,7 @@ def tree_files(directories: Sequence[Path], problems: list[BringupError]) -> lis
 
 
 def signature_of(directories: Sequence[Path]) -> Signature:
-    """Return what changes whenever a file of the trees does; a directory that is not there adds nothing."""
+    """Return a value that changes whenever a file of the trees does. A missing directory adds nothing."""
     found = []
     pending = [str(directory.expanduser()) for directory in directories]
     while pending:
@@ -96,15 +96,15 @@ def signature_of(directories: Sequence[Path]) -> Signature:
 def catalogue_directories(extra: Sequence[Path], own: Path = RECIPES) -> tuple[Path, ...]:
     """Return the directories to load: our own catalogue with the extra ones over it.
 
-    An extra directory with a base layer is a whole catalogue, such as the upstream tool's: it and those after it
-    stand alone, for recipes of two catalogues mixed would be recipes of neither.
+    An extra directory with a base layer is a whole catalogue, such as that of the upstream tool. It is used alone with
+    those after it, because a mixture of two catalogues would be neither.
     """
     whole = [number for number, path in enumerate(extra) if (path.expanduser() / BASE_FILE).is_file()]
     return tuple(extra[whole[-1] :]) if whole else (own, *extra)
 
 
 def is_document(name: str) -> bool:
-    """Tell whether a path inside a tree may hold a recipe document."""
+    """Tell whether a file at this path inside a tree may be a recipe document."""
     top, slash, _rest = name.partition("/")
     return name.casefold().endswith(_YAML) and not (slash and top in _NOT_DOCUMENTS)
 
@@ -125,7 +125,7 @@ def read_text(path: Path) -> str:
 
 
 def unsafe_reason(reference: str) -> str:
-    """Return why a path named in a recipe is refused, or an empty text."""
+    """Return why a path named in a recipe is refused. Empty if it is safe."""
     path = PurePosixPath(reference)
     if path.is_absolute() or "\\" in reference:
         return "is not a relative path with forward slashes"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Files and dimensions of a private tree that nothing reads: a misspelled name must not be silence."""
+"""Files and dimensions of a private tree that nothing reads. A misspelled name must not go unnoticed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .nearest import unknown_hint
 from .schema import Kind
 from .tree import TreeFile
 
-# Read by others, in the directory itself: SKU facts, kinds of GPU, expectations, what was read of versions.
+# Read directly from the directory by others: SKU facts, kinds of GPU, expectations, records about versions.
 _READ_BY_OTHERS: Mapping[str, tuple[str, ...]] = {
     "hardware": (".yaml", ".yml"),
     "accelerators": (".yaml",),
     "thresholds": (".yaml",),
     "": ("versions.yaml",),
 }
-# What is kept beside data for people and for tools.
+# Files for people and tools beside the data.
 _FOR_PEOPLE = (".md", ".rst", ".txt", ".license")
 _FOR_PEOPLE_NAMES = ("license", "notice", "codeowners", "makefile", "readme", "proven.yaml")
 _SHOWN = 12
@@ -39,7 +39,7 @@ def _refs(catalogue: Catalogue) -> Iterable[ComponentRef]:
 
 
 def named_files(catalogue: Catalogue) -> frozenset[str]:
-    """Return every file that a layer, a mixin, a profile or a registry names, with the values that come with it."""
+    """Return every file that a layer, a mixin, a profile or a registry names, with the values files beside them."""
     found: set[str] = set()
     for ref in _refs(catalogue):
         found.update((*ref.pre_manifest_files, *ref.manifest_files))
@@ -59,7 +59,7 @@ def _is_for_others(name: str) -> bool:
 
 
 def _shown(names: list[str], tree: Iterable[str]) -> str:
-    """Return the names as text; a directory of which nothing is read is named once."""
+    """Return the names as text. A directory of which nothing is read is named once."""
     unread = set(names)
     partly = {name.partition("/")[0] for name in tree if name not in unread}
     counts = Counter(
@@ -78,9 +78,9 @@ def unread_warnings(
     """Return one warning for each directory with files that nothing reads.
 
     Args:
-        catalogue: what was loaded.
+        catalogue: the catalogue.
         trees: each private directory with its files.
-        read: the files that were read as documents, or are told as wrong.
+        read: the files that were read as documents, or are reported as wrong.
     """
     named = named_files(catalogue)
     warnings = []
@@ -102,8 +102,8 @@ def unnamed_dimensions(private: Iterable[Document], known: Collection[str], name
 
     Args:
         private: the documents of private trees.
-        known: the dimensions that the collection itself states.
-        named: the dimensions that the criteria of some layer name.
+        known: the dimensions of the collection itself.
+        named: the dimensions in the criteria of any layer.
     """
     for document in private:
         new = document.data["dimensions"] if document.kind is Kind.VOCABULARY else ()

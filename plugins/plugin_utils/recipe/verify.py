@@ -42,12 +42,12 @@ class _Verifier:
 
     @cached_property
     def components(self) -> frozenset[str]:
-        """Every component that a layer or a mixin has."""
+        """Every component of a layer or a mixin."""
         owners: tuple[Layer | Mixin, ...] = (*self.catalogue.layers.values(), *self.catalogue.mixins.values())
         return frozenset(ref.name for owner in owners for ref in owner.fragment.components)
 
     def _judge(self, owner: Layer | Mixin, document: Document | None, path: Path, reason: str, hint: str) -> None:
-        """Report a problem; in an upstream tree it is a warning, as its tool loads the tree."""
+        """Report a problem. In an upstream tree it is a warning, because its tool loads the tree."""
         if not owner.foreign:
             self._report(document, path, reason, hint)
         elif document is not None:
@@ -98,7 +98,7 @@ class _Verifier:
             self.profile(layer, layer.profile, document)
 
     def profile(self, layer: Layer, profile: Profile, document: Document | None) -> None:
-        """Check a layer's profile: its default is one of its values, and these refer to what exists."""
+        """Check a layer's profile: its default is one of its values, and all references exist."""
         if profile.default not in profile.choices:
             reason = f"the default {profile.default!r} of profile {profile.name} is none of its values."
             hint = unknown_hint(profile.default, profile.choices)
@@ -148,7 +148,7 @@ class _Verifier:
             self._report(document, at, f"{key} {name!r} does not exist in any tree.", unknown_hint(name, near)[:300])
 
     def values_files(self) -> None:
-        """Check that the chart values of trees other than our own, whose tests hold it, can be read."""
+        """Check that the chart values of other trees can be read. Our own tree is checked by its tests."""
         owners: tuple[Layer | Mixin, ...] = (*self.catalogue.layers.values(), *self.catalogue.mixins.values())
         refs = [(owner.foreign, ref) for owner in owners for ref in owner.fragment.components]
         for layer in self.catalogue.layers.values():
@@ -168,7 +168,7 @@ class _Verifier:
                     self.problems.append(error)
 
     def override_keys(self) -> None:
-        """Check that no word of `--set` means two components."""
+        """Check that no component name for `--set` means two components."""
         meant: dict[str, str] = {}
         entries = self.catalogue.registry.items()
         roots = {name: self.documents[f"component {name}"].file.root for name, _entry in entries}
@@ -217,7 +217,7 @@ class _Verifier:
 
 
 def unresolvable(catalogue: Catalogue, private: Collection[int]) -> Iterator[tuple[Layer, InputError]]:
-    """Yield the layers of these directories whose own question gives no recipe, each with the reason."""
+    """Yield the layers of these directories whose own criteria resolve to no recipe, each with the reason."""
     for layer in catalogue.layers.values():
         if layer.root in private and layer.criteria is not None and layer.name != BASE:
             try:
@@ -227,7 +227,7 @@ def unresolvable(catalogue: Catalogue, private: Collection[int]) -> Iterator[tup
 
 
 def verify(catalogue: Catalogue, documents: Mapping[str, Document], problems: list[BringupError]) -> tuple[str, ...]:
-    """Add every unresolved reference to the problems; return those that are only warnings."""
+    """Add every unresolved reference to the problems. Return those that are only warnings."""
     verifier = _Verifier(catalogue, documents, problems)
     for layer in catalogue.layers.values():
         verifier.layer(layer)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""YAML read as recipes mean it: the 1.2 core types, no duplicate keys, limits instead of surprises.
+"""YAML as recipes use it: the 1.2 core types, no duplicate keys, and limits.
 
-Upstream's reader knows `yes`, `on` and dates as texts, so PyYAML's own types (1.1) would change values. Reading from
-events keeps it iterative: deep nesting or a bomb of aliases is an error with a line, never a crash.
+Upstream's reader reads `yes`, `on` and dates as texts, so PyYAML's own types (1.1) would change values. Parsing events
+is iterative: deep nesting or an alias bomb is an error with a line, never a crash.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..runtime.foreign_yaml import MAX_DEPTH, MAX_NODES, number, parser
 
 Path = tuple[str | int, ...]
 
-# Numbers of YAML that JSON does not know, and chart values become JSON.
+# Numbers of YAML that JSON does not have. Chart values become JSON.
 _NOT_FINITE = re.compile(r"^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
 _NOT_FINITE_ENDS = ("inf", "nan")
 _WORDS: dict[str, Any] = {
@@ -30,7 +30,7 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-# Spaces that look like one to people, and are letters to YAML: in the margin, after a dash, after a key.
+# Characters that look like a space and are letters to YAML: in the margin, after a dash, after a key.
 ODD = "\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000\ufeff"
 _ODD_SPACE = re.compile(rf"^ *(?:- +)*(?:-|[\w./-]+:)? *([{ODD}])")
 _TAB = re.compile(r"^ *\t")
@@ -38,7 +38,7 @@ _TAGS = {"tag:yaml.org,2002:str", "!"}
 
 
 def scalar(text: str) -> Any:
-    """Return what an unquoted scalar means: null, bool, int, float or text."""
+    """Return the value of an unquoted scalar: null, bool, int, float or text."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "-+.0123456789":
@@ -61,7 +61,7 @@ class _Frame:
 
 
 def _odd_space(name: str, text: str, line: int) -> InputError | None:
-    """Return the error for a space that is none to YAML, in a line or the one before it, where an error is told."""
+    """Return the error for a character that only looks like a space, in this line or the one before it."""
     if text.isascii() and "\t" not in text:
         return None
     for row, written in enumerate(text.splitlines()[:line], start=1):
@@ -79,7 +79,7 @@ def _odd(place: str, character: str) -> InputError:
 
 
 def _line_of(error: Any, text: str) -> int:
-    """Return the line of a YAML error: that of its mark, or of its place in the bytes of the text."""
+    """Return the line of a YAML error: that of its mark, or of its byte position."""
     mark = getattr(error, "problem_mark", None)
     if mark is not None:
         return int(mark.line) + 1
@@ -88,7 +88,7 @@ def _line_of(error: Any, text: str) -> int:
 
 
 def _open_since(error: Any, line: int) -> str:
-    """Return what was left open in an earlier line, where the end of it was looked for in vain."""
+    """Return what an earlier line left open, if the error is that its end is missing."""
     context, mark = getattr(error, "context", None) or "", getattr(error, "context_mark", None)
     if mark is None or mark.line + 1 == line or not any(word in context for word in ("flow", "quoted")):
         return ""
@@ -98,7 +98,7 @@ def _open_since(error: Any, line: int) -> str:
 
 @contextmanager
 def _told(name: str, text: str) -> Iterator[None]:
-    """Turn what the YAML library raises into an error with file and line."""
+    """Turn an exception of the YAML library into an error with file and line."""
     import yaml
 
     try:
@@ -115,7 +115,7 @@ def _told(name: str, text: str) -> Iterator[None]:
 
 
 class _Builder:
-    """Builds plain data from events; `lines` maps every path to its line and source text when asked to."""
+    """Builds plain data from events. If `lines` is given it gets line and source text of every path."""
 
     def __init__(self, name: str, lines: dict[Path, tuple[int, str]] | None) -> None:
         self._name = name
@@ -138,7 +138,7 @@ class _Builder:
     def _path(self) -> Path:
         path: list[str | int] = []
         for frame in self._stack:
-            # A list that is open below already holds the item that is being filled.
+            # A list further up already has the item that is being filled.
             inside = frame is not self._stack[-1]
             if isinstance(frame.container, dict) and frame.key is not None:
                 path.append(frame.key)
@@ -165,7 +165,7 @@ class _Builder:
         if isinstance(container, list):
             container.append(value)
         elif frame.merging and isinstance(value, (dict, list)):
-            # A list is filled later: what it holds is looked at when the mapping ends.
+            # A list is filled later: its items are checked when the mapping ends.
             frame.merges.append(value)
             frame.has_key = False
         else:
@@ -222,7 +222,7 @@ class _Builder:
         self._open(event, [])
 
     def on_end(self, _event: Any) -> None:
-        """Close a mapping or a list: merge keys give what the mapping does not say itself."""
+        """Close a mapping or a list. Merge keys add what the mapping itself does not have."""
         frame = self._stack.pop()
         if isinstance(frame.container, dict):
             named = [item for merged in frame.merges for item in (merged if isinstance(merged, list) else [merged])]
@@ -236,7 +236,7 @@ class _Builder:
             self._anchors[frame.anchor] = frame.container
 
     def on_alias(self, event: Any) -> None:
-        """Take a copy of what an anchor names."""
+        """Insert a copy of an anchor's value."""
         if event.anchor not in self._anchors:
             raise self._fail(f"the alias *{event.anchor} names no finished anchor.")
         self._place(self._copy(self._anchors[event.anchor], len(self._stack)))
@@ -252,13 +252,13 @@ class _Builder:
         return value
 
     def on_document(self, _event: Any) -> None:
-        """Take the one document."""
+        """Begin the only document."""
         self._documents += 1
         if self._documents > 1:
             raise self._fail("a second document begins.", "Put it into a file of its own.")
 
     def run(self, text: str) -> Any:
-        """Return the data of the text's one document."""
+        """Return the data of the text's only document."""
         import yaml
 
         handlers: dict[type, Callable[[Any], None]] = {
@@ -271,7 +271,7 @@ class _Builder:
             yaml.DocumentStartEvent: self.on_document,
         }
         with _told(self._name, text):
-            # Asked for one by one: yaml.parse() would add a third to the time.
+            # Events are fetched one by one: yaml.parse() would add a third to the time.
             loader = parser()(text)
             try:
                 while loader.check_event():
@@ -285,16 +285,16 @@ class _Builder:
 
 
 def decode(text: str, name: str) -> Any:
-    """Return the plain data of a YAML text; `name` says in errors where it came from.
+    """Return the plain data of a YAML text. `name` is its source, for errors.
 
     Raises:
-        InputError: not YAML, a duplicate key, a foreign tag, several documents, or a limit passed.
+        InputError: not YAML, a duplicate key, an unsupported tag, several documents, or a limit is exceeded.
     """
     return _Builder(name, None).run(text)
 
 
 def positions(text: str, name: str) -> dict[Path, tuple[int, str]]:
-    """Return line and source text of every value by path; for error messages, where its cost does not matter."""
+    """Return line and source text of every value by path. It is for error messages, where its cost does not matter."""
     lines: dict[Path, tuple[int, str]] = {}
     try:
         _Builder(name, lines).run(text)
