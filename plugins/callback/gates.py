@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Prints what a run or a plan ends with when the playbook ends."""
+"""Prints the last lines of a run or a plan when the playbook ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closi
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
-    """Prints the closing table of the run that run_start started, or the plan that plan_info made."""
+    """Prints the closing table of the run that run_start started, or the plan of plan_info."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
@@ -45,11 +45,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
         self._closing = Closing()
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        """Remember the run directory that run_start returned, or the plan."""
-        # Core 2.19 made these names public and deprecates the old ones; 2.18 knows only the old ones.
+        """Record the run directory that run_start returned, or the plan."""
+        # ansible-core 2.19 made these names public and deprecates the old ones. 2.18 has only the old ones.
         self._closing.see(result.result if hasattr(result, "result") else result._result)
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        """Print the closing lines of the run that was started, or the plan."""
+        """Print the closing lines of the run or the plan."""
         del stats
         self._closing.print()

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Filters about recipes and constraints; each has its documentation in a file of its own."""
+"""Filters about recipes and constraints. Each has a documentation file beside this one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolved i
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn our errors into the one that Ansible shows with the task."""
+    """Turn our errors into the error that Ansible shows with the task."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         try:
@@ -35,7 +35,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def recipe_value(recipe: Mapping[str, Any], selector: str, **options: Any) -> Any:
-    """Return the value of a recipe document that a selector names, or the option `default`."""
+    """Return the value that a selector names in a recipe document, or the option `default`."""
     try:
         return recipe_lookup(recipe, selector)
     except NotFoundError:
@@ -45,7 +45,7 @@ def recipe_value(recipe: Mapping[str, Any], selector: str, **options: Any) -> An
 
 
 def constraint_result(actual: Any, constraint: Any) -> dict[str, Any]:
-    """Return what a measured value, or a mapping of values by node, says to a constraint."""
+    """Return the result of a constraint for a measured value, or for a mapping of values by node."""
     parsed = constraint_of(constraint)
     found = evaluate_nodes(parsed, actual) if isinstance(actual, Mapping) else evaluate(parsed, actual)
     data: dict[str, Any] = {**to_plain(found), "blocks": found.blocks}
@@ -53,7 +53,7 @@ def constraint_result(actual: Any, constraint: Any) -> dict[str, Any]:
 
 
 def in_deployment_order(components: Any, recipe: Mapping[str, Any] | None = None) -> list[Any]:
-    """Return components sorted so that each follows those it needs."""
+    """Return components sorted so that each comes after those that it needs."""
     return ordered_components(components, recipe)
 
 

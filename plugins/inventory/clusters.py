@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Inventory clusters: one inventory of many clusters, from a directory with a file for each."""
+"""Inventory clusters: one inventory of many clusters, from a directory with one file for each."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interpreter import missing_module
 
 _GROUP = "clusters"
-# How a host is reached; what else its own inventory says is for its own runs.
+# Variables for the connection to a host. Other variables of its own inventory are for the runs of that cluster.
 _REACHED_BY = (
     "ansible_host", "ansible_port", "ansible_user", "ansible_connection", "ansible_ssh_common_args",
     "ansible_ssh_private_key_file", "ansible_python_interpreter", "ansible_become",
@@ -106,14 +106,14 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc,unused-ignore]
     NAME = "gpufleet.bringup.clusters"
 
     def verify_file(self, path: str) -> bool:
-        """Tell whether it is a source of this plugin: Ansible looks into it for the plugin's name."""
+        """Tell whether a file may be a source of this plugin. Ansible checks the plugin's name inside it."""
         return bool(super().verify_file(path)) and path.endswith((".yml", ".yaml"))
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         """Fill the inventory.
 
         Raises:
-            AnsibleParserError: every problem of every file.
+            AnsibleParserError: all problems of all files.
         """
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
@@ -135,7 +135,7 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc,unused-ignore]
 
 
 def _unread(inventory: Any, error: BringupError) -> AnsibleParserError:
-    """Return what Ansible warns of, and leave it in the inventory: playbook fleet ends with it."""
+    """Return the error of which Ansible warns. It is also stored in the inventory, for the end of playbook fleet."""
     found = error.problems if isinstance(error, ProblemsError) else (error,)
     problems = [{"subject": each.subject, "reason": each.reason, "hint": each.hint} for each in found]
     inventory.set_variable("all", UNREAD, {"subject": error.subject, "problems": problems})
@@ -158,7 +158,7 @@ def _add(inventory: Any, cluster: Cluster, state: str) -> None:
     for name, value in cluster.variables.items():
         inventory.set_variable(own, name, value)
     inventory.add_host(cluster.name, own)
-    # Of the host alone: each GPU host would have a list of all.
+    # A variable of this host alone, because on the group each GPU host would have the list of all hosts.
     inventory.set_variable(cluster.name, "gpufleet_cluster", about)
     inventory.add_child(_GROUP, cluster.name)
     inventory.set_variable(cluster.name, "ansible_connection", "local")
@@ -177,12 +177,12 @@ def _add_host(inventory: Any, cluster: Cluster, host: ClusterHost, own: str) -> 
 
 
 def _state(cluster: Cluster) -> str:
-    """Return the state of acceptance by the cluster's directory of runs: of several sites there, the worst known."""
+    """Return the state of acceptance from the run directory of a cluster. Of several sites there, the worst counts."""
     try:
         states = states_of([Path(cluster.stated.run_dir)])
     except BringupError:
         states = ()
-    # Runs that are about no cluster say nothing of this one.
+    # Runs without cluster do not count.
     return next((state.word for state in states if not state.accepted), "accepted" if states else "no run")
 
 
@@ -194,7 +194,7 @@ def _own_inventory(loader: Any, path: Path, source: Path) -> OwnInventory:
     """
     if path.resolve() in (source.resolve(), source.parent.resolve()):
         raise InputError(str(path), "is the inventory of the fleet.", "name that of this cluster alone")
-    # It is loaded wherever an inventory is read. The first manager of variables decides what ansible_version is.
+    # Ansible has loaded it already. The first variable manager of a process sets ansible_version for all of them.
     from ansible.cli import CLI
 
     try:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lookup rehearsal: the playbook of the collection that rehearses, or the one that says how to get it."""
+"""Lookup rehearsal: a playbook of the rehearsal collection, or the one that reports how to install it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LookupModule(LookupBase):
     """Name of a playbook."""
 
     def run(self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[str]:
-        """Return the names of playbooks that Ansible finds."""
+        """Return the names of playbooks that Ansible can find."""
         self.set_options(var_options=variables, direct=kwargs)
         root = collection_root(REHEARSAL)
         there = root is not None and collection_version(root) == collection_version()

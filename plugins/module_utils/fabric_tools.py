@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Asks the tools of one host about its InfiniBand fabric. Standard library only, Python 3.9 or newer."""
+"""Runs the InfiniBand tools of one host. Standard library only, Python 3.9 or newer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import r
 
 _LIDS = re.compile(r"^\s*EndPortLid\.+(\d+)", re.M)
 _MOST_MANAGERS = 16
-# Of `iblinkinfo -l`: LID and port. What has more ports than an adapter is a switch.
+# LID and port in the output of `iblinkinfo -l`. A node with more ports than an adapter is a switch.
 _PORT = re.compile(r"^\s*0x[0-9a-f]+\s+\"[^\n]*?\"\s+(\d+)\s+(\d+)\[", re.M)
 _MOST_ADAPTER_PORTS = 2
 _MOST_SWITCHES = 512
@@ -25,12 +25,12 @@ _LINK_TOOLS = ("iblinkinfo", "ibqueryerrors")
 def run_fabric_tools(
     requests: list[dict[str, Any]], ports: list[str], *, interval_s: float, max_output_bytes: int, once: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Return what every tool did, by its name; for a port of its own the name ends with `@mlx5_0:1`.
+    """Return the result of every tool by its name. With several ports the name ends with the port, `@mlx5_0:1`.
 
-    A request has `tool`, `command`, `port_options` and `timeout_s`. Everything is read twice with time between:
-    counters and the subnet manager are judged by how they go on. `ibdiagnet`, `ibdiagnet_features`, `sharp_hello` and
-    `ibswinfo`, which is asked about every switch, run only if they are requested. With `once` links and counters are
-    read once, and nothing else: another call of this kind is the second reading.
+    A request has `tool`, `command`, `port_options` and `timeout_s`. Everything is read twice, `interval_s` apart,
+    because counters and the subnet manager are judged by their change. `ibdiagnet`, `ibdiagnet_features`, `sharp_hello`
+    and `ibswinfo`, which is run for every switch, run only if they are requested. With `once` only links and counters
+    are read, once: another call of this kind is the second reading.
     """
     by_name = {request["tool"]: request for request in requests}
 
@@ -81,7 +81,7 @@ def _of_switches(
 
 
 def _of_switch(request: dict[str, Any], lid: int, port: str, max_output_bytes: int) -> dict[str, Any]:
-    """Ask about one switch; a port of ours is part of its name there (`lid-7,mlx5_0,1`)."""
+    """Query one switch. The local port is part of its device name (`lid-7,mlx5_0,1`)."""
     name, _colon, digits = port.partition(":")
     device = f"lid-{lid}" + (f",{name},{digits or '1'}" if port else "")
     program, *options = request["command"]

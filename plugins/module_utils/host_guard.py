@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What stands between a host and a tool that loads its GPUs: who uses them, who loads them already, who waits for it.
+"""Guards a host from tools that load its GPUs: processes on them, another run that loads them, the end of the caller.
 
 Standard library only, Python 3.9 or newer.
 """
@@ -26,9 +26,9 @@ _PROCESS = "<process_info>"
 
 
 def processes_on_gpus(smi_xml: str) -> list[str]:
-    """Return the programs that compute on a GPU as `nvidia-smi -q -x` lists them, each with its pid.
+    """Return the compute processes on GPUs as `nvidia-smi -q -x` lists them, each with its pid.
 
-    A display server (type G) computes nothing and is not among them.
+    A display server (type G) does not compute and is not among them.
     """
     found = []
     for piece in smi_xml.split(_PROCESS)[1:]:
@@ -44,12 +44,12 @@ def _inner(text: str, name: str) -> str:
 
 @contextlib.contextmanager
 def lock_of_host(owner: dict[str, Any]) -> Iterator[str]:
-    """Lock this host for a tool that loads it; yield an empty text, or who has locked it.
+    """Lock this host for a tool that loads it. Yield an empty text, or what holds the lock.
 
-    The lock ends with the process that took it, however that ends. `owner` is what it says: run, controller, command.
+    The lock ends with the process that took it, however that ends. `owner` is written to it: run, controller, command.
     """
     directory = "/run" if os.access("/run", os.W_OK) else tempfile.gettempdir()
-    # Never followed, never of another user: /tmp belongs to everybody.
+    # Links are not followed, because any user may write to /tmp.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         file = os.open(os.path.join(directory, LOCK), flags, 0o600)
@@ -83,8 +83,9 @@ def _holder(content: bytes) -> str:
 
 
 def end_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when the one that started it, of that pid, is gone; called in a child before its
-    program."""
+    """Let the kernel kill this process when its parent, of this pid, is gone. To be called in a child before its
+    program starts.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it went between fork and prctl, and no signal will come
         os._exit(1)
@@ -93,7 +94,7 @@ def end_with_parent(parent: int) -> None:
 class Caller:
     """The processes above this one, up to the connection of the controller or the controller itself.
 
-    What is above those may end: a daemon that is started again, a shell whose ansible-playbook goes on without it.
+    Those above may end without harm: a restarted daemon, a shell that leaves its ansible-playbook running.
     """
 
     def __init__(self) -> None:
@@ -102,12 +103,12 @@ class Caller:
         self._above = above[: ends[0] + 1] if ends else above[:1]
 
     def gone(self) -> bool:
-        """Tell whether one of them ended: nobody waits for an answer any more."""
+        """Tell whether one of them ended, so that nothing waits for the result any more."""
         return _ancestors(len(self._above)) != self._above
 
 
 def _is_connection(pid: int) -> bool:
-    """Tell whether a process is OpenSSH's of one connection (sshd, sshd-session), or an ansible-playbook."""
+    """Tell whether a process is OpenSSH's for one connection (sshd, sshd-session), or an ansible-playbook."""
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as comm:
             name = comm.read()
@@ -119,14 +120,14 @@ def _is_connection(pid: int) -> bool:
 
 
 def _ancestors(most: int) -> list[int]:
-    """Return the pids above this process, the nearest first, at most so many; as far as /proc tells."""
+    """Return the pids above this process, nearest first, at most `most`, as far as /proc shows them."""
     found: list[int] = []
     pid = os.getppid()
     while pid > 0 and len(found) < most:
         found.append(pid)
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-                # The command name may hold spaces and parentheses: count fields after the last one.
+                # The command name may have spaces and parentheses: count fields after the last one.
                 pid = int(stat.read().rpartition(")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             break

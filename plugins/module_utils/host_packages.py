@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the package manager of a host says: what is installed, held and offered, and what a transaction would do.
+"""The package manager of a host: what is installed, on hold and available, and what a transaction would do.
 
-Standard library only, Python 3.9 or newer; dnf's own Python library where dnf is asked to simulate.
+Standard library only, Python 3.9 or newer. To simulate dnf, dnf's own Python library is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
 
 _LIMIT_S = 300
-# Longer than any list of versions of packages that are asked about; what is cut could not be read.
+# More than any list of versions of the queried packages. Output that is cut counts as unreadable.
 _MAX_BYTES = 64 * 1024 * 1024
 _INSTALLS = re.compile(r"^Inst (?P<name>\S+)(?: \[[^\]]*\])? \((?P<version>\S+)")
 _REMOVES = re.compile(r"^(?:Remv|Purg) (?P<name>\S+)")
@@ -28,13 +28,13 @@ _LOCK_LIST = "/etc/dnf/plugins/versionlock.list"
 _LOCK_CONFIG = "/etc/dnf/plugins/versionlock.conf"
 _DNF_CONFIG = "/etc/dnf/dnf.conf"
 _STREAM_FILE = "/etc/dnf/modules.d/nvidia-driver.module"
-# What dpkg has not written into its table yet: apt refuses everything while there is something of a dead dpkg.
+# State of dpkg that is not merged into its table. While a dead dpkg left some, apt refuses everything.
 _DPKG = "/var/lib/dpkg"
 _UNFINISHED = ("half-installed", "unpacked", "half-configured", "triggers-awaited", "triggers-pending")
 
 
 def run(command: Sequence[str]) -> tuple[int, str, str]:
-    """Return exit status, output and error output; 127 for a program that is not there, 124 after the time limit."""
+    """Return exit status, output and error output. 127 for a missing program, 124 at the time limit."""
     done = run_tool(list(command), _LIMIT_S, _MAX_BYTES)
     if done["missing"]:
         return 127, "", f"{command[0]}: not found"
@@ -44,10 +44,10 @@ def run(command: Sequence[str]) -> tuple[int, str, str]:
 
 
 def packages(family: str, names: Sequence[str]) -> dict[str, Any]:
-    """Return each name with its installed version, whether it is held, and what is offered, the newest first.
+    """Return by name the installed version, whether it is on hold, and the available versions, newest first.
 
     Raises:
-        OSError: the package manager does not answer.
+        OSError: the package manager fails.
     """
     if not names:
         return {}
@@ -64,7 +64,7 @@ def simulate(family: str, specs: Sequence[str], preferences: str, stream: str) -
 
 
 def enabled_stream() -> str:
-    """Return the module stream `nvidia-driver:<stream>` that is enabled, empty if none is."""
+    """Return the enabled module stream, `nvidia-driver:<stream>`. Empty if none is."""
     try:
         with open(_STREAM_FILE, encoding="utf-8") as file:
             lines = dict(line.strip().split("=", 1) for line in file if "=" in line)
@@ -74,12 +74,12 @@ def enabled_stream() -> str:
 
 
 def duplicates(family: str, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the packages that rpm has in more than one version, as a transaction leaves them that was ended midway.
+    """Return the packages that rpm has in more than one version, which a transaction leaves if it is killed midway.
 
-    rpm installs a new version before it erases the old one; none of the names asked for may be there twice.
+    rpm installs a new version before it erases the old one. None of these names may be installed in two versions.
 
     Raises:
-        OSError: rpm does not answer.
+        OSError: rpm fails.
     """
     if family != "redhat" or not names:
         return {}
@@ -92,10 +92,10 @@ def duplicates(family: str, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def unfinished(family: str) -> list[str]:
-    """Return the packages that a dpkg left unfinished which was ended in the middle; none while one still works.
+    """Return the packages that a killed dpkg left unfinished. Empty while a dpkg is still running.
 
     Raises:
-        OSError: dpkg does not answer.
+        OSError: dpkg fails.
     """
     if family != "debian" or _dpkg_works():
         return []
@@ -110,7 +110,7 @@ def unfinished(family: str) -> list[str]:
 
 
 def _dpkg_works() -> bool:
-    """Whether a process holds dpkg: what is unfinished then is its own to finish."""
+    """Tell whether a process holds dpkg's lock, which then finishes its packages itself."""
     for name in ("lock-frontend", "lock"):
         try:
             with open(os.path.join(_DPKG, name), "r+b") as file:
@@ -118,7 +118,7 @@ def _dpkg_works() -> bool:
         except BlockingIOError:
             return True
         except OSError:
-            # No such file: nobody ever worked here.
+            # No such file: dpkg was never used here.
             continue
     return False
 
@@ -131,7 +131,7 @@ def _asked(command: Sequence[str], allowed: Sequence[int] = (0,)) -> str:
 
 
 def _debian(names: Sequence[str], found: dict[str, Any]) -> None:
-    # dpkg-query ends with 1 where one of the names is not known.
+    # dpkg-query exits with 1 if one of the names is unknown.
     listing = _asked(["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Status}\\n", *names], (0, 1))
     for line in listing.splitlines():
         name, version, status = ([*line.split("\t"), "", ""])[:3]
@@ -142,7 +142,7 @@ def _debian(names: Sequence[str], found: dict[str, Any]) -> None:
             found[name]["held"] = True
     for line in _asked(["apt-cache", "madison", *names], (0, 100)).splitlines():
         words = [word.strip() for word in line.split("|")]
-        # Source packages are listed as well; they end with `Sources`.
+        # Source packages are listed too; these lines end with `Sources`.
         if len(words) == 3 and words[0] in found and words[2].endswith("Packages"):
             origin = " ".join(words[2].split()[:-1])
             found[words[0]]["available"].append({"version": words[1], "origin": origin})
@@ -153,7 +153,7 @@ def _redhat(names: Sequence[str], found: dict[str, Any]) -> None:
         name, _tab, version = line.partition("\t")
         if name in found and version:
             found[name]["installed"] = version
-    # Streams that are not enabled and versions that are locked are offered, too: the plan decides about both.
+    # Streams that are not enabled and versions that are locked are listed too: the plan decides about both.
     command = ["dnf", "-q", "repoquery", "--disableplugin=versionlock", "--disable-modular-filtering"]
     form = "%{name}\\t%{epoch}:%{version}-%{release}\\t%{repoid}"
     rows = [line.split("\t") for line in _asked([*command, "--qf", form, *names]).splitlines()]
@@ -167,7 +167,7 @@ def _redhat(names: Sequence[str], found: dict[str, Any]) -> None:
 
 
 def _installed_rpms(names: Sequence[str]) -> list[str]:
-    # rpm ends with the number of names that are not installed.
+    # The exit code of rpm is the number of names that are not installed.
     form = "%{NAME}\\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\n"
     return _asked(["rpm", "-q", "--qf", form, *names], range(len(names) + 1)).splitlines()
 
@@ -177,7 +177,7 @@ def _rpm_key(row: Sequence[str]) -> tuple[Any, ...]:
 
 
 def locks_off(family: str) -> str:
-    """Return why dnf would not heed its versionlock list, empty if it does or has no such plugin yet.
+    """Return why dnf would ignore its versionlock list. Empty if it does not, or if the plugin is not installed yet.
 
     dnf-plugins-core, plugins/versionlock.py, reads `locklist`, dnf itself `enabled` and, in dnf.conf, `plugins`.
     """
@@ -198,7 +198,7 @@ def locks_off(family: str) -> str:
 
 
 def _locked() -> list[str]:
-    """The names that dnf's versionlock list holds: `name-epoch:version-release.*`."""
+    """Return the names in dnf's versionlock list: `name-epoch:version-release.*`."""
     try:
         with open(_LOCK_LIST, encoding="utf-8") as file:
             lines = [line.strip() for line in file]
@@ -230,7 +230,7 @@ def _simulate_apt(specs: Sequence[str], preferences: str) -> dict[str, Any]:
 
 def _simulate_dnf(specs: Sequence[str], locks: Sequence[str], stream: str) -> dict[str, Any]:
     try:
-        # Part of the system's Python of EL hosts, never of the controller's.
+        # Part of the system Python of EL hosts, never of the controller's.
         import dnf  # type: ignore[import-not-found,unused-ignore]
         import dnf.module.module_base  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -238,13 +238,13 @@ def _simulate_dnf(specs: Sequence[str], locks: Sequence[str], stream: str) -> di
     try:
         with dnf.Base() as base:
             base.conf.read()
-            # As the program does: addresses of repositories may hold variables of the site.
+            # As the program does: addresses of repositories may have variables of the site.
             base.conf.substitutions.update_from_etc(base.conf.installroot, varsdir=base.conf.varsdir)
             base.conf.install_weak_deps = False
             base.read_all_repos()
             base.fill_sack()
             if stream:
-                # As `dnf module switch-to` does: another stream that is enabled is left.
+                # As `dnf module switch-to` does: it replaces another enabled stream.
                 base.conf.module_stream_switch = True
                 dnf.module.module_base.ModuleBase(base).enable([stream])
             for lock in locks:
@@ -260,7 +260,7 @@ def _simulate_dnf(specs: Sequence[str], locks: Sequence[str], stream: str) -> di
 
 
 def _exclude_others(base: Any, lock: str) -> None:
-    """As the version lock does: of that name only the locked version can be installed."""
+    """Exclude all versions of a name but the locked one, as the version lock does."""
     match = _LOCK.match(lock)
     if match:
         named = base.sack.query().available().filter(name=match["name"])

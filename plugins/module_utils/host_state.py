@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a host shows of its kernel, driver, services and files. Standard library only, Python 3.9 or newer."""
+"""Facts about kernel, driver, services and files of a host. Standard library only, Python 3.9 or newer."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ansible_collections.gpufleet.bringup.plugins.module_utils.host_packages imp
 LEDGER = "/etc/gpufleet/converged.json"
 _FAMILIES = {"debian": "debian", "ubuntu": "debian", "rhel": "redhat", "fedora": "redhat", "centos": "redhat"}
 _LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
-# Modules that a plan looks at; all others of a host are nobody's business here.
+# Modules that a plan uses. All others are left out.
 _MODULES = re.compile(r"(nvidia\w*|gdrdrv|nouveau)$")
-# Where systemd-sysctl reads settings, the first of equal names wins; sysctl --system reads /etc/sysctl.conf last.
+# Directories of systemd-sysctl: of equal names the first wins. sysctl --system reads /etc/sysctl.conf last.
 _SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 _OURS = "99-zz-gpufleet.conf"
 
 
 def system(root: str) -> dict[str, str]:
-    """Return family, distribution, major release, architecture, kernel and the id of this boot (below `root`)."""
+    """Return family, distribution, major release, architecture, kernel and boot id. /proc is read below `root`."""
     release = dict(re.findall(r'^([A-Z_]+)="?([^"\n]*)"?$', _read("/etc/os-release"), re.MULTILINE))
     likes = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     machine = os.uname()
     number = release.get("VERSION_ID", "")
     return {
         "family": next((_FAMILIES[like] for like in likes if like in _FAMILIES), "other"),
-        # As Ansible names them.
+        # The names that Ansible uses.
         "distribution": {"debian": "Debian", "ubuntu": "Ubuntu"}.get(likes[0], release.get("NAME", likes[0])),
         "release": number if likes[0] == "ubuntu" else number.split(".", maxsplit=1)[0],
         "architecture": machine.machine,
@@ -43,7 +43,7 @@ def system(root: str) -> dict[str, str]:
 
 
 def driver(root: str, kernel: str) -> dict[str, Any]:
-    """Return what of the driver is loaded, installed and built; /proc and /sys are looked for below `root`."""
+    """Return what of the driver is loaded, installed and built. /proc is read below `root`."""
     loaded = re.search(
         r"(Open )?(?:\S+ )?Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+)+)", _read(root + "/proc/driver/nvidia/version")
     )
@@ -62,7 +62,7 @@ def driver(root: str, kernel: str) -> dict[str, Any]:
 
 
 def _has_headers(kernel: str) -> bool:
-    """Whether DKMS can build for that kernel; both are links that dangle where the package of the headers is missing.
+    """Tell whether DKMS can build for a kernel. Both are links, dangling if the package of the headers is missing.
 
     dell/dkms: "Your kernel headers for kernel ... cannot be found at /lib/modules/.../build or .../source".
     """
@@ -70,7 +70,7 @@ def _has_headers(kernel: str) -> bool:
 
 
 def device_users(root: str) -> list[dict[str, str]]:
-    """Return each process that has a device of the driver open, with the unit or pod that it belongs to.
+    """Return each process with an open device of the driver, and the unit or pod that it belongs to.
 
     `unit` is the last part of its cgroup (cgroups(7), the line of version 2 or of systemd), for a pod its uid.
     """
@@ -98,19 +98,19 @@ def _unit(cgroups: str) -> str:
 
 
 def fabric_states() -> list[str]:
-    """Return the state of the NVLink fabric of every GPU, empty if nvidia-smi does not say."""
+    """Return the state of the NVLink fabric of every GPU. Empty if nvidia-smi does not report it."""
     status, out, _err = run(["nvidia-smi", "--query-gpu=fabric.state", "--format=csv,noheader"])
     return [line.strip() for line in out.splitlines() if line.strip()] if status == 0 else []
 
 
 def mig_as_declared(config: str) -> bool | None:
-    """Return whether the GPUs are partitioned as the file of the site says; None if the tool is not there."""
+    """Return whether the GPUs are partitioned as in the site's file. None if the tool is missing or fails otherwise."""
     status = run(["nvidia-mig-parted", "assert", "-f", "/etc/gpufleet/mig.yaml", "-c", config])[0]
     return {0: True, 1: False}.get(status)
 
 
 def units(names: Sequence[str]) -> dict[str, str]:
-    """Return the active state of units; `done` for one that acts once (systemd.service(5), Type=oneshot) and did."""
+    """Return the active state of units. It is `done` for a unit of Type=oneshot (systemd.service(5)) that succeeded."""
     return {name: _unit_state(name) for name in names}
 
 
@@ -118,7 +118,7 @@ def _unit_state(name: str) -> str:
     state = run(["systemctl", "is-active", name])[1].strip() or "unknown"
     if state != "inactive":
         return state
-    # Such a unit is inactive again after it acted, unless it says RemainAfterExit.
+    # Such a unit is inactive again after it ran, unless it has RemainAfterExit.
     shown = run(["systemctl", "show", "--property=Type,Result,ExecMainExitTimestampMonotonic", name])[1]
     told = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
     acted = told.get("ExecMainExitTimestampMonotonic", "0") != "0"
@@ -126,7 +126,7 @@ def _unit_state(name: str) -> str:
 
 
 def digests(paths: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of files, empty for one that is not there."""
+    """Return the SHA-256 of files. Empty for a missing one."""
     found = {}
     for path in paths:
         try:
@@ -138,12 +138,12 @@ def digests(paths: Sequence[str]) -> dict[str, str]:
 
 
 def marks(patterns: Sequence[str]) -> list[str]:
-    """Return the files that fit one of the patterns."""
+    """Return the files that match one of the patterns."""
     return sorted({path for pattern in patterns for path in glob.glob(pattern)})
 
 
 def ledger() -> Mapping[str, Any] | None:
-    """Return what earlier runs noted on this host, None if there was none.
+    """Return what earlier runs recorded on this host. None if there was none.
 
     Raises:
         ValueError: the file is not JSON.
@@ -154,18 +154,18 @@ def ledger() -> Mapping[str, Any] | None:
 
 
 def sysctl(keys: Sequence[str]) -> dict[str, str]:
-    """Return what the kernel has of these settings; one that it does not have or does not show is left out."""
+    """Return the kernel's values of these settings. A setting that it does not have or show is left out."""
     found = {}
     for line in run(["sysctl", "-e", *keys])[1].splitlines() if keys else []:
         key, equal, value = line.partition(" = ")
         if equal:
-            # A dot in the name of an interface is shown as a slash.
+            # sysctl prints a dot in the name of an interface as a slash.
             found[key.strip().replace("/", ".")] = value.strip()
     return found
 
 
 def set_elsewhere(keys: Sequence[str]) -> list[list[str]]:
-    """Return [key, value, file] of settings that a file which is read after ours makes."""
+    """Return [key, value, file] of these settings in files that are read after ours."""
     files = {os.path.basename(path): path for place in reversed(_SYSCTL) for path in glob.glob(place + "/*.conf")}
     later = [files[name] for name in sorted(files) if name > _OURS]
     found = []
@@ -187,7 +187,7 @@ def _read(path: str) -> str:
 
 
 def _modules(text: str) -> dict[str, Any]:
-    """Rows of /proc/modules: name, size, uses, users with a comma after each, or `-`."""
+    """Parse rows of /proc/modules: name, size, uses, and users with a comma after each, or `-`."""
     found = {}
     for line in text.splitlines():
         words = line.split()
@@ -198,6 +198,6 @@ def _modules(text: str) -> dict[str, Any]:
 
 
 def _boot_arguments() -> str:
-    """The arguments of the default boot entry, where grubby keeps them."""
+    """Return the arguments of the default boot entry. Empty where grubby does not manage it."""
     match = re.search(r'^args="(.*)"$', run(["grubby", "--info=DEFAULT"])[1], re.MULTILINE)
     return match.group(1) if match else ""

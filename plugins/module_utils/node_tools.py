@@ -17,24 +17,23 @@ from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import r
 _WORKERS = 4
 _SMI_S = 60.0
 _SMI_BYTES = 4194304
-# A journal that the user may not read, or that is not kept, is no kernel log.
+# Output of journalctl for a journal that the user may not read or that is not kept; this is no kernel log.
 _NO_JOURNAL = "-- No entries --"
 
 
 def run_tools(
     requests: list[dict[str, Any]], max_output_bytes: int, guard: dict[str, Any] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return what every tool did, by its name.
+    """Return the result of every tool by its name.
 
-    A request has `tool`, `commands` (alternatives: the first that is there, ends with 0 and prints something counts),
-    `timeout_s`, `alone`, `after` and `again`. Cheap tools run side by side. Those that want to be alone run last, one
-    after the other; each is left out where the tool that it comes `after` is missing or hangs, for it would only hang,
-    too. What is to be asked `again` runs once more after them, and is returned as `<tool>_after`. What names one of
-    them as `beside` runs as long as that one does, and goes on until it is ended.
+    A request has `tool`, `commands`, `timeout_s`, `alone`, `after` and `again`. Of the alternatives in `commands` the
+    first counts that exists, exits with 0 and prints something. Cheap tools run in parallel. Tools with `alone` run
+    last, in sequence; one is left out if the tool in its `after` is missing or hung, because it would hang too. Tools
+    with `again` then run once more, with the result `<tool>_after`. A tool with `beside` runs as long as the one named
+    there, and is ended with it.
 
-    With a `guard` they are left out as well where another run loads the host already (`owner` is who we are), or where
-    somebody uses its GPUs: `in_use` says who, as far as the controller knows, processes are looked for here. `disturb`
-    runs them all the same.
+    With a `guard`, tools with `alone` are also left out if another run loads the host (`owner` is this run), or if its
+    GPUs are in use: by what the controller knows (`in_use`), and by the processes here. `disturb` runs them even then.
     """
 
     def run(request: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +67,7 @@ def run_tools(
 
 @contextmanager
 def _beside(requests: list[dict[str, Any]], max_output_bytes: int) -> Iterator[dict[str, dict[str, Any]]]:
-    """Within it these tools run; afterwards the mapping has what they did, by their names."""
+    """Run these tools during the block. Their results are in the mapping afterwards, by name."""
     stop = threading.Event()
     found: dict[str, dict[str, Any]] = {}
 

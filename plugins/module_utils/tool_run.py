@@ -23,14 +23,14 @@ _KILL_WAIT_S = 5.0
 _DRAIN_WAIT_S = 2.0
 _LOOK_S = 1.0
 _LOOK_FOR_STOP_S = 0.2
-# Who called this process: looked at when it starts, for later it may be gone already. A fork has another caller.
+# The caller of this process. It is read at the start, because later it may be gone. A fork has another caller.
 _CALLERS = {os.getpid(): Caller()}
-# Where administrators' tools are; a login without a login shell often lacks them.
+# Directories of administrators' tools. A login without a login shell often lacks them.
 _MORE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/mellanox/bin")
 
 
 class _Stopped(Exception):
-    """Whoever started the tool has seen enough of it."""
+    """The tool may be stopped: its output is complete enough."""
 
 
 class _Kept:
@@ -43,7 +43,7 @@ class _Kept:
         self.cut = 0
 
     def add(self, chunk: bytes) -> None:
-        """Add to the end; `cut` counts the bytes that were dropped from the middle."""
+        """Append to the end. `cut` counts the bytes that were dropped from the middle."""
         room = self._half - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:] if room < len(chunk) else b""
@@ -54,17 +54,17 @@ class _Kept:
 
     @property
     def any(self) -> bool:
-        """Whether there was anything."""
+        """Whether there was any output."""
         return bool(self._head)
 
     def text(self) -> str:
-        """Return the text; where something was cut, a line says how much."""
+        """Return the text. If bytes were cut, a line has their number."""
         mark = b"\n[... %d bytes cut ...]\n" % self.cut if self.cut else b""
         return bytes(self._head + mark + self._tail).decode("utf-8", "replace")
 
 
 def tool_environment() -> dict[str, str]:
-    """Return the environment for tools: plain language, and the administrators' directories at the end of PATH."""
+    """Return the environment for tools: locale C, and the directories of administrators' tools at the end of PATH."""
     environment = dict(os.environ, LC_ALL="C", LANG="C")
     path = environment.get("PATH", "").split(os.pathsep)
     environment["PATH"] = os.pathsep.join([p for p in path if p] + [p for p in _MORE_PATH if p not in path])
@@ -74,13 +74,13 @@ def tool_environment() -> dict[str, str]:
 def run_tool(
     argv: list[str], timeout_s: float, max_output_bytes: int, stop: threading.Event | None = None
 ) -> dict[str, Any]:
-    """Run a tool and return what it did as plain data; nothing it does is an error here.
+    """Run a tool and return its result as plain data. No failure of the tool is an error here.
 
-    One that goes on until it is ended gets `stop`: once that is set, and the tool has printed something, it is killed,
+    A tool that runs until it is ended gets `stop`. Once that is set and the tool has printed something, it is killed,
     and its exit code is 0.
 
-    At the limit its whole process group is killed, and so it is when this process or its controller ends. A process
-    that cannot be killed (a driver that hangs in the kernel) is left behind rather than waited for.
+    At the time limit, or if this process or its controller ends, its whole process group is killed. A process that
+    cannot be killed (a driver that hangs in the kernel) is left behind without waiting.
     """
     result: dict[str, Any] = {
         "argv": list(argv), "rc": None, "stdout": "", "stderr": "", "duration_s": 0.0,
@@ -93,7 +93,7 @@ def run_tool(
     started = time.monotonic()
     try:
         # Not `with`: leaving the block would wait for a process that may never end. Not run_command: it has no time
-        # limit, and this runs outside of a module, too.
+        # limit, and this runs outside of modules too.
         process = subprocess.Popen(  # pylint: disable=ansible-bad-function
             argv,
             stdin=subprocess.DEVNULL,
@@ -117,12 +117,12 @@ def run_tool(
         result["timed_out"] = True
         _kill_group(process)
     except BaseException:
-        # Whatever ends us, a signal as well: the tool does not outlive it.
+        # Also for a signal that ends this process: the tool must not outlive it.
         _kill_group(process)
         raise
     result["duration_s"] = round(time.monotonic() - started, 3)
     for name, (kept, thread) in zip(("stdout", "stderr"), streams):
-        # A daemon that the tool left behind may hold the pipe open for ever.
+        # A daemon that the tool started may keep the pipe open forever.
         thread.join(_DRAIN_WAIT_S)
         result[name] = kept.text()
         result["truncated"] = result["truncated"] or kept.cut > 0
@@ -133,9 +133,9 @@ def _ended(process: subprocess.Popen[bytes], timeout_s: float, enough: Callable[
     """Return the exit code of a tool.
 
     Raises:
-        _Stopped: it is enough.
+        _Stopped: its output is complete enough.
         TimeoutExpired: its time is over.
-        SystemExit: the controller is gone: nobody waits for what it says, and nobody would end it.
+        SystemExit: the controller is gone, so that nothing waits for the result and nothing else would end the tool.
     """
     end = time.monotonic() + timeout_s
     caller = _CALLERS.get(os.getpid()) or _CALLERS.setdefault(os.getpid(), Caller())
