@@ -42,7 +42,7 @@ def _configured_inventory() -> bool:
     words = [sys.executable, "-m", "ansible", "config", "dump"]
     dumped = subprocess.run(words, capture_output=True, text=True, check=False).stdout
     found = _HOST_LIST.search(dumped)
-    # An unreadable answer is left to Ansible to report.
+    # Output that cannot be read is left to Ansible to report.
     if found is None or found["origin"] != "default":
         return True
     return any(Path(place).exists() for place in re.findall(r"'([^']+)'", found["places"]))

@@ -131,7 +131,7 @@ class _Signatures:
         return trusted
 
     def _signer(self, entry: Signature, allowed_signers: Path) -> str:
-        """Return who of a list made an SSH signature; one that is not over this statement is wrong, whoever made it."""
+        """Return who of a list made an SSH signature. One that is not over this statement is wrong in any case."""
         with tempfile.TemporaryDirectory(prefix="gpufleet-") as directory:
             signature = Path(directory) / "signature"
             signature.write_bytes(entry.sig)

@@ -116,7 +116,7 @@ def _validators(
             )
     answered = frozenset(counts)
     for entry in verdict.blocking:
-        # A blocking entry without a result is a check without an answer, or a file that cannot be read.
+        # A blocking entry without a result is a check without a result, or a file that cannot be read.
         if entry.check not in answered:
             counts.setdefault(entry.check, Counter())[entry.status] += 1
         reasons.setdefault(entry.check, []).append(

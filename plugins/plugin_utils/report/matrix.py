@@ -17,7 +17,7 @@ from .words import compressed
 
 # By gate, check and subjects.
 Decisions = dict[tuple[str, str, tuple[Subject, ...]], str]
-# Nobody reads a table of more rows; above it, nodes with the same letters share a row.
+# A table of more rows is not read; above it, nodes with the same letters share a row.
 MOST_ROWS = 64
 # What fits on the width of A4 beside the name of a node.
 MOST_COLUMNS = 36

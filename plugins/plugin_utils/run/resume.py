@@ -127,7 +127,7 @@ def _when(run: Run, gate: str, outcome: Outcome | None = None) -> str:
 
 
 def _later_failures(run: Run, passes: Sequence[Pass], emit: Emit) -> Iterator[tuple[str, str, str, Outcome | None]]:
-    """Yield run, gate, time and outcome of results beside this run that are no pass, written since the oldest pass.
+    """Yield run, gate, time and outcome of each result that is no pass, of runs beside this one, since the oldest pass.
 
     Where the results cannot be read there is no outcome, and it is about the whole gate.
     """

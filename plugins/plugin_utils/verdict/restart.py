@@ -249,7 +249,7 @@ def _name(name: str, problem: str) -> str:
 
 
 def _wrong(name: str, value: str, problem: str) -> bool:
-    """Return whether the problem is about a value: it is quoted there, or stands there unquoted as a path or by
+    """Return whether the problem is about a value: it is quoted there, or is there unquoted as a path or by
     name."""
     # Options of checks are reported by their final place.
     checks = re.findall(r"([\w-]+)\.[\w.-]+\s*=", value) if name == "gpufleet_set" else []

@@ -174,7 +174,7 @@ def _loss(series: Series) -> float:
 
 # The daily report of a cluster in service as a page: a single file that needs no other.
 
-# Nobody reads a page with more rows; the rest is in the history.
+# A page with more rows is not read; the rest is in the history.
 MOST_ROWS = 3000
 _MOST_NOTED = 200
 _WIDTH, _HEIGHT = 160, 24

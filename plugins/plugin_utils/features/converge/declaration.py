@@ -170,7 +170,7 @@ PARTS = (
 
 
 def read_declaration(data: Any, source: str) -> Declaration:
-    """Return the declaration of one host; without a value it has no parts.
+    """Return the declaration of one host from `gpufleet_converge`; without a value it has no parts.
 
     Raises:
         ProblemsError: unknown names (with the nearest valid one), wrong types, and parts that contradict each other.

@@ -362,7 +362,7 @@ def _saved(path: Path) -> SavedRun:
 
 
 def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:
-    """Return a run with what its files say beside its record, and whether they are as they were."""
+    """Return a run with the data in its other files, and a problem if these do not confirm its record."""
     path, record = Path(saved.place), saved.record
     if record is None:
         return saved

@@ -72,7 +72,7 @@ def request_for(options: Mapping[str, Any]) -> Request:
 def request_and_snapshot(
     options: Mapping[str, Any], more: frozenset[str] = frozenset()
 ) -> tuple[Request, Snapshot | None]:
-    """Return the request, and the snapshot if one is named.
+    """Return the request, and the snapshot if one is named (else None).
 
     A snapshot that is taken here includes the `more` collectors.
 

@@ -25,8 +25,8 @@ from ...site.model import DriverOwner
 # a host with its own driver, an operator that installs a second one fails, and so does a DRA driver that looks for the
 # driver where the operator would have put it: the DRA driver's init container waits for ever for nvidia-smi below
 # `nvidiaDriverRoot` (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh). The modules gdrdrv and
-# nvidia_peermem are loaded by containers of the operator's driver DaemonSet (NVIDIA/gpu-operator, assets/state-
-# driver/0500_daemonset.yaml): without it, requesting them has no effect.
+# nvidia_peermem are loaded by containers of the operator's driver DaemonSet (NVIDIA/gpu-operator,
+# assets/state-driver/0500_daemonset.yaml): without it, requesting them has no effect.
 
 OPERATOR, DRA_DRIVER = "gpu-operator", "nvidia-dra-driver-gpu"
 OPERATORS_ROOT, HOSTS_ROOT = "/run/nvidia/driver", "/"

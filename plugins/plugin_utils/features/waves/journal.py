@@ -85,10 +85,10 @@ def after(state: NodeState | None, event: RollEvent) -> NodeState:
 def next_wave(plan: RollPlan, states: States, policy: RollPolicy, now: str) -> WaveDecision:
     """Return what a roll does next.
 
-    It goes on with the first wave that has a node that has not ended. Conditions: all canaries of before came back, no
-    more nodes are on hold than the budget allows, and enough of the site stays in service. If the wave is too large for
-    the last condition, its last nodes are spared. A node that is under way is always taken to its end, whatever the
-    budget.
+    It goes on with the first wave that has a node that has not ended. Three conditions apply: after the wave of the
+    canaries all of them came back, no more nodes are on hold than the budget allows, and enough of the site stays in
+    service. A wave that is too large for the last condition loses its last nodes, which are spared. A node that is
+    under way is always taken to its end, whatever the budget.
 
     `soak_h`: a change whose fault shows under load gets so many hours on the few nodes of the first waves. `now` is
     UTC.
