@@ -168,7 +168,7 @@ _FIELDS = {
     "step": {"name", "description", "try", "timeouts"},
     "operation": {"resource", "timeout"},
 }  # fmt: skip
-# Annotation by which the upstream tool tells a check without assertions from one that has lost them.
+# Annotation of the upstream tool on a check that is meant to have no assertions.
 _NOTHING_ASSERTED = "aicr/no-op-check"
 Json = dict[str, Any]
 

@@ -31,7 +31,7 @@ _SEPARATOR = re.compile(r"^---\s*(?:#.*)?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promised:
-    """A workload in a release's manifest, or an API that it serves. `replicas` is None if the manifest has none."""
+    """A workload in a release's manifest, or an API that it serves. `replicas` is None if the manifest sets none."""
 
     kind: str
     name: str

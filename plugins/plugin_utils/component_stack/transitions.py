@@ -30,7 +30,7 @@ class Verdict(StrEnum):
     """What an upgrade does to a component.
 
     Attributes:
-        ADDED: it is installed.
+        ADDED: it is installed for the first time.
         REMOVED: the recipe does not have it any more.
         SAME: it has the same version; values are not compared.
         SAFE: gate 4 upgrades it, and no recorded rule applies between the versions.

@@ -110,7 +110,7 @@ _CONTAINER_WORDS = (
 )
 _LOST_WORDS = ("NodeLost", "NodeShutdown", "NodeAffinity", "Terminated", "Shutdown")
 # Reasons of condition DisruptionTarget (kubernetes.io, "Disruptions": pod disruption conditions) that are not the
-# pod's fault: a drain calls the eviction API; a node under pressure, or one that is shut down, ends its pods itself.
+# pod's fault. A drain calls the eviction API. A node under pressure, or one that is shut down, ends its pods itself.
 _LOST_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet", "EvictionByEvictionAPI")
 # Messages of an eviction because the node ran out of something. An eviction for a limit of the pod has the same reason
 # (kubernetes/kubernetes pkg/kubelet/eviction/helpers.go). Before 1.26 neither had a condition.
@@ -242,7 +242,7 @@ def waiting_of(pod: Json) -> tuple[str, str]:
 
 
 def _done(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    """The job's exit code is the launcher's. The other pods get SPARE_S to end; workers of an MPIJob never end."""
+    """The job's exit code is the launcher's. Other pods get SPARE_S to end, but workers of an MPIJob never end."""
     launcher = next((pod for pod in seen.pods if role_of(pod) == "launcher"), None)
     if launcher is None or phase_of(launcher) != "Succeeded":
         return None
@@ -385,7 +385,7 @@ def all_run(spec: JobSpec, pods: Sequence[Json]) -> bool:
 
 
 def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    """Images get a time limit of their own, because a slow registry says nothing about the hosts."""
+    """Images get a time limit of their own, because a slow registry proves nothing about the hosts."""
     if seen.running_s is None:
         if seen.age_s - seen.made_s - seen.away_s <= spec.placing_s + spec.pull_s:
             return None

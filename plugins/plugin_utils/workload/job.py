@@ -32,9 +32,6 @@ JobState = Literal[
     "unknown",
 ]
 
-
-# A job and its result as values.
-
 CONFIG_DIR = "/etc/program"
 DATA_DIR = "/data"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
@@ -230,10 +227,10 @@ class JobResult:
 
     @property
     def log(self) -> str:
-        """The launcher's log; empty when there was none."""
+        """The launcher's log. Empty if there was none."""
         return self.launcher.log if self.launcher else ""
 
     @property
     def exit_code(self) -> int | None:
-        """The launcher's exit code; None where it has none."""
+        """The launcher's exit code. None if it has none."""
         return self.launcher.exit_code if self.launcher else None

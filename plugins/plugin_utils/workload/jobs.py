@@ -41,8 +41,6 @@ from .nodes import NodeWatch, Toleration
 from .pods import PodView, explained, preempted_pods, unmade, warning_events, whole_log
 from .queue import queue_for
 
-# One job from creation to removal.
-
 Json = dict[str, Any]
 _LOG_S = 20.0
 _WORKERS = 8

@@ -68,7 +68,10 @@ class Keeper:
         return ""
 
     def keep_once_taken(self, line: str) -> None:
-        """Keep the Lease if `line` confirms it. Otherwise release it, in case it was taken before its taker died."""
+        """Keep the Lease if `line` confirms it, or the lock of a run without cluster.
+
+        Otherwise the Lease is released, in case it was taken before its taker died.
+        """
         if self.cluster is None or line.strip() == TAKEN:
             self.keep()
         else:

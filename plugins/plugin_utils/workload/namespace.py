@@ -44,8 +44,6 @@ from .lease import NAMESPACE, confirm, held
 from .nodes import Toleration, known_tolerations
 from .queue import open_queue, queued
 
-# The namespace of one test, removed with everything in it however the test ends.
-
 OWNER_LABELS = {"gpufleet.io/managed-by": "gpufleet.bringup", "gpufleet.io/purpose": "test"}
 _SELECTOR = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
 # Annotation: the holder of the Lease under which it was created.

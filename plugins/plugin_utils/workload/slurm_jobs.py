@@ -160,8 +160,8 @@ def told(done: CommandResult) -> str:
 class _Running:
     """A job until its end.
 
-    Its number is empty before sbatch. `asked` is why we cancelled it. `turn_at` is when it first was its turn.
-    `kept` is whether its nodes were not free at the last look.
+    Its number is empty before sbatch. `asked` is why we cancelled it. `turn_at` is when its nodes were first free of
+    our other jobs. `kept` is whether its nodes were not free at the last look.
     """
 
     spec: JobSpec

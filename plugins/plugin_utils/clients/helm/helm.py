@@ -94,7 +94,7 @@ def cut_off(stderr: str) -> bool:
     return said is not None and _FINAL.search(stderr) is None
 
 
-# Helm by its command line: install, upgrade, list, render, uninstall. No secret is ever on its command line.
+# Helm's commands. No secret is ever on its command line.
 
 MINIMUM_VERSION = (3, 14)
 GRACE_S = 20.0

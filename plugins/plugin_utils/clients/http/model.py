@@ -12,8 +12,6 @@ from typing import Protocol
 from ...outcome.errors import UnavailableError
 from ...runtime.clock import Deadline
 
-# Requests, responses, and addresses of services.
-
 
 @dataclass(frozen=True, slots=True)
 class Request:

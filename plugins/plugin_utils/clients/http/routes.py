@@ -26,8 +26,6 @@ from .model import Answer, NoConnectionError, Request, Route, ServiceRef
 if TYPE_CHECKING:
     from urllib3 import PoolManager
 
-# Ways to a service: a plain URL, a port forwarded to a pod, the API server's service proxy.
-
 _CONNECT_S = 5.0
 
 
@@ -286,7 +284,7 @@ def container_port(pod: Json, target: int | str, service: ServiceRef) -> int:
 #     with kept(route) as way:
 #         session = HttpSession(way)
 # Servers close an idle connection: uvicorn after 5 s (uvicorn.org, --timeout-keep-alive). After a good part of that
-# time a port is forwarded anew.
+# time a new port is forwarded.
 _KEPT_S = 2.0
 
 

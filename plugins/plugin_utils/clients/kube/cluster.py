@@ -34,8 +34,6 @@ from .transport import PATIENCE_S, Transport, watch_event
 if TYPE_CHECKING:
     from .permission import AskedPermission, Permission
 
-# A Kubernetes cluster as verbs over plain JSON objects.
-
 Json = dict[str, Any]
 FIELD_MANAGER = "gpufleet-bringup"
 _APPLY = "application/apply-patch+yaml"
@@ -174,7 +172,7 @@ class Cluster:
         """Replace an object. `body` has the resourceVersion that it was made from.
 
         Raises:
-            ConflictError: another writer changed it since: read it again and decide anew (see change).
+            ConflictError: another writer changed it since: read it again and decide from that (see change).
             NotFoundError: it does not exist.
         """
         metadata = body["metadata"]

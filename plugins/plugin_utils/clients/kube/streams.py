@@ -22,8 +22,6 @@ from .cluster import Cluster
 from .errors import Fault, ForbiddenError, HandshakeError, Tries, UnreachableError, connection_error, error_of
 from .objects import PODS
 
-# A command in a container of a pod.
-
 _STATUS_CHANNEL = 3
 _HANDSHAKE = re.compile(r"Handshake status (\d{3})\b")
 _EXIT_WORDS = re.compile(r"exit (?:status|code):? (\d+)")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""JSON over HTTP to one API server, through the official client's connection pool; lists page by page."""
+"""JSON over HTTP to one API server, through the official client's connection pool, and the events of a watch."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ from .errors import (
     says_its_length,
     status_message,
 )
-
-# JSON over HTTP to one API server, through the official client's connection pool.
 
 Query = Mapping[str, str | int | bool]
 JSON_TYPE = "application/json"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Waiting for many targets at once. Each is pending, ok or failed; one that failed for good ends the wait."""
+"""Waiting for many targets at once. Each is pending, ok or failed. One that failed for good ends the wait."""
 
 from __future__ import annotations
 

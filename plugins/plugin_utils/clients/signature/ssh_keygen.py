@@ -82,7 +82,7 @@ def how_to_list(namespace: str, signer: str = "name@example.org") -> str:
 
 
 def sign_file(path: Path, key: Path, *, namespace: str) -> Path:
-    """Sign a file with a private key. Return the path of the signature, `<path>.sig`; an older one is replaced.
+    """Sign a file with a private key. Return the path of the signature, `<path>.sig`. An older one is replaced.
 
     Raises:
         NotFoundError: ssh-keygen is not installed.
