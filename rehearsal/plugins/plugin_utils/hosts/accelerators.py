@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the simulated tools print of a kind of GPU beyond its SKU."""
+"""Facts of a GPU model that the simulated tools print, beyond those of the SKU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict im
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedFacts:
-    """Facts of one kind of GPU that the simulated tools print, and no check reads."""
+    """Facts of one GPU model that the simulated tools print. No check reads them."""
 
     architecture: str
     title: str
@@ -50,7 +50,7 @@ def _defaults(path: Path) -> Mapping[str, Any]:
 
 
 def printed_facts(kind: Accelerator, directory: Path) -> PrintedFacts:
-    """Return what the tools print of a kind of GPU; what it does not state is as in accelerators.yaml of the directory.
+    """Return what the tools print for a GPU model. Missing facts come from accelerators.yaml in the directory.
 
     Raises:
         InputError: the file cannot be read, or a fact is unknown, missing or of the wrong type.

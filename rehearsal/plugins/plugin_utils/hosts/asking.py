@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Letting the resident program of a rehearsal run one command, from the controller's side, and what both say to
-each other.
-"""
+"""Runs one command through the resident program of a rehearsal: the controller's side, and the protocol of both."""
 
 from __future__ import annotations
 
@@ -19,17 +17,17 @@ from typing import IO, Any
 
 from .enclosure import CALLERS_VARIABLES
 
-# What the connection and the resident program of a rehearsal say to each other.
+# Protocol between the connection and the resident program of a rehearsal.
 #
-# A connection is one command: the order as one line of JSON, with the three standard streams (SCM_RIGHTS); when the
-# command has ended, its exit status as one line. Hanging up ends the command.
+# A connection is one command: the order as one line of JSON, with the three standard streams (SCM_RIGHTS). When the
+# command has ended, the response is its exit status as one line. Closing the connection ends the command.
 
 FDS = 3
 _NAME = "resident.sock"
 
 
 class Order:
-    """One command: the host, the command, and what of the caller's environment goes with it."""
+    """One command: the host, the command, and the variables of the caller's environment that it gets."""
 
     __slots__ = ("command", "environment", "host")
 
@@ -39,19 +37,19 @@ class Order:
         self.environment = environment
 
     def line(self) -> bytes:
-        """Return the line that is sent."""
+        """Return the order as the line to send."""
         return json.dumps([self.host, self.command, self.environment]).encode() + b"\n"
 
     @classmethod
     def read(cls, line: bytes) -> Order:
-        """Return what a line says."""
+        """Return the order in a line."""
         host, command, environment = json.loads(line)
         return cls(str(host), str(command), dict(environment))
 
 
 @contextmanager
 def resident_address(rehearsal: str) -> Iterator[str]:
-    """Yield the address of the socket; by way of a file descriptor, for an address has at most 107 bytes."""
+    """Yield the address of the socket. It goes through a file descriptor, since an address has at most 107 bytes."""
     directory = os.open(rehearsal, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{directory}/{_NAME}"
@@ -59,14 +57,14 @@ def resident_address(rehearsal: str) -> Iterator[str]:
         os.close(directory)
 
 
-# Letting the resident program of a rehearsal run one command, from the controller's side (see resident.py).
+# The controller's side (see resident.py).
 
 _CHUNK = 1 << 16
 _END_S = 30.0
 
 
 def resident_of(root: Path) -> socket.socket | None:
-    """Return a connection to the resident program of a rehearsal, if there is one."""
+    """Return a connection to the resident program of a rehearsal, None if there is none."""
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with resident_address(str(root)) as address:
@@ -78,9 +76,9 @@ def resident_of(root: Path) -> socket.socket | None:
 
 
 def ask(resident: socket.socket, host: str, command: str, stdin: bytes) -> tuple[int, bytes, bytes]:
-    """Run a command on a host; return exit code, standard output and standard error.
+    """Run a command on a host. Return exit code, standard output and standard error.
 
-    However this ends, the command has ended then.
+    However this function ends, the command has ended by then.
 
     Raises:
         ConnectionError: the resident program ended.
@@ -113,7 +111,8 @@ def _order(resident: socket.socket, host: str, command: str, streams: list[int])
     line = Order(host, command, kept).line()
     try:
         sent = resident.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", streams))])
-        # Nothing that is sent is a broken pipe where a short command has ended already.
+        # Only if something is left: a short command may have ended already, and even an empty write is a broken pipe
+        # then.
         if sent < len(line):
             resident.sendall(line[sent:])
     finally:
@@ -140,7 +139,7 @@ def _exchanged(streams: list[IO[Any]], stdin: bytes) -> tuple[bytes, bytes]:
                     try:
                         left = left[os.write(key.fd, left) :]
                     except BrokenPipeError:
-                        # It ended, or does not read.
+                        # The command ended, or does not read.
                         left = left[:0]
                     if not left:
                         waiting.unregister(source)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Renders what dcgmi (DCGM 4) and nvidia-imex-ctl print."""
+"""Renders the output of dcgmi (DCGM 4) and nvidia-imex-ctl."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from ..model.values import Gpu, Node
 from .accelerators import PrintedFacts
 
-# Renders what dcgmi (DCGM 4) prints: the diagnostic as JSON, the list of GPUs.
+# Output of dcgmi (DCGM 4): the diagnostic as JSON, the list of GPUs.
 
 # Exit code of dcgmi when a test failed: DCGM's status -30 as an unsigned byte.
 FAILED_RC = 226
-# NVIDIA's guide, "DCGM Diagnostics": each test with the level from which on it is run.
+# NVIDIA's guide, "DCGM Diagnostics": each test with the lowest level that runs it.
 _TESTS = (
     ("Deployment", (("software", 1),)),
     ("Hardware", (("memory", 2), ("diagnostic", 3), ("memtest", 4), ("pulse_test", 4))),
@@ -43,7 +43,7 @@ _WARNINGS: dict[str, tuple[int, int, str]] = {
 
 
 def diagnostics(node: Node, facts: PrintedFacts) -> tuple[dict[int, str], int]:
-    """Return what `dcgmi diag -r <level> -j` prints by level, and its exit code at those that find something."""
+    """Return the output of `dcgmi diag -r <level> -j` by level, and its exit code at levels that find something."""
     failed = any(status == "Fail" for gpu in node.working_gpus for status in gpu.diag.values())
     return {level: _diagnostic(node, facts, level) for level in LEVELS}, FAILED_RC if failed else 0
 
@@ -84,7 +84,7 @@ def _result(name: str, gpu: Gpu, facts: PrintedFacts, budget: list[int]) -> dict
         warning = {"error_id": error, "error_category": 1, "error_severity": severity}
         result["warnings"] = [{**warning, "warning": text.format(gpu=gpu.index)}]
     elif name == "diagnostic" and budget[0] > 0:
-        # DCGM 4 keeps no more than sixteen lines of information in one run.
+        # DCGM 4 keeps at most sixteen information lines per run.
         budget[0] -= 1
         text = f"GPU {gpu.index} calculated at approximately {facts.diag_gflops:.2f} gigaflops during this test"
         result["info"] = [text]
@@ -92,8 +92,10 @@ def _result(name: str, gpu: Gpu, facts: PrintedFacts, budget: list[int]) -> dict
 
 
 def health(node: Node) -> tuple[str, int]:
-    """Return what `dcgmi health -c -j` prints and its exit status; without watches it says so in place of a report
-    (NVIDIA/DCGM, dcgmi/Health.cpp)."""
+    """Return the output of `dcgmi health -c -j` and its exit status.
+
+    Without watches it prints an error in place of a report (NVIDIA/DCGM, dcgmi/Health.cpp).
+    """
     if not node.dcgm_health:
         return "Error: Health watches not enabled. Please enable watches. \n", 253
     body: dict[str, Any] = {"Overall Health": {"value": node.dcgm_health}}
@@ -104,7 +106,7 @@ def health(node: Node) -> tuple[str, int]:
 
 
 def discovery(node: Node) -> str:
-    """Return what `dcgmi discovery -l` prints."""
+    """Return the output of `dcgmi discovery -l`."""
     rule = "+--------+----------------------------------------------------------------------+"
     lines = [f"{len(node.listed_gpus)} GPUs found.", rule]
     lines += [f"| GPU ID | {'Device Information':<68} |", rule.replace("-", "=")]
@@ -119,15 +121,15 @@ def discovery(node: Node) -> str:
     return "\n".join([*lines, f"{node.nvswitches} NvSwitches found.", ""])
 
 
-# Renders what `nvidia-imex-ctl -N -j -H` prints on a simulated host, in the form that NVIDIA's IMEX guide gives and
-# public test data confirm: every configured node with its state and its connections, the state of the domain.
+# Output of `nvidia-imex-ctl -N -j -H` on a simulated host, in the format of NVIDIA's IMEX guide, confirmed by public
+# test data: every configured node with its state and its connections, and the state of the domain.
 
 SERVICE = "nvidia-imex"
 _READY, _AWAY = "READY", "UNAVAILABLE"
 
 
 def domain(node: Node, nodes: Sequence[Node]) -> str:
-    """Return the domain of the host's rack as it sees it; empty where its service does not run."""
+    """Return the domain of the host's rack from the host's view; empty if its service does not run."""
     if node.services.get(SERVICE) != "active":
         return ""
     members = [other for other in nodes if other.rack == node.rack and SERVICE in other.services]

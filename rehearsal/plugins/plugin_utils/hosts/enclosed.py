@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Running one command on a simulated host, from the controller's side."""
+"""Runs one command on a simulated host, from the controller's side."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _START = "import sys; sys.path.insert(0, {directory!r}); import enclosure; enclo
 
 
 def enclosed_argv(root: Path, host: str, command: str) -> list[str]:
-    """Return the command line that runs a shell command on a simulated host; it dies with the calling process."""
-    # Imported, not run as a file: so Python keeps the compiled form, which halves the start.
+    """Return the command line that runs a shell command on a simulated host. It ends with the calling process."""
+    # Imported, not run as a file: so Python keeps the compiled form, which halves the start time.
     start = _START.format(directory=str(Path(__file__).resolve().parent))
     return [sys.executable, "-I", "-S", "-c", start, str(root), host, str(os.getpid()), command]
 
 
 def run_enclosed(root: Path, host: str, command: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
-    """Run a shell command on a simulated host; return exit code, standard output and standard error.
+    """Run a shell command on a simulated host. Return exit code, standard output and standard error.
 
-    However this ends (a time limit's signal, the end of the process), nothing that the command started is left.
+    However this ends (a signal at a time limit, the end of the process), no process of the command is left.
 
     Raises:
         UnavailableError: namespaces or the overlay are refused here. The command was not run.
@@ -53,7 +53,7 @@ def run_enclosed(root: Path, host: str, command: str, stdin: bytes = b"") -> tup
 
 
 def _run_alone(root: Path, host: str, command: str, stdin: bytes) -> tuple[int, bytes, bytes]:
-    """Run it in a process of its own: hosts that were prepared without a rehearsal around them have no resident."""
+    """Run it in a separate process: hosts that were prepared outside a rehearsal have no resident program."""
     process = subprocess.Popen(
         enclosed_argv(root, host, command),
         stdin=subprocess.PIPE,

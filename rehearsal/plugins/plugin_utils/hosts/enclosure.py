@@ -1,20 +1,20 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs one shell command as a simulated host: in namespaces of its own, over an overlay of the machine's file system.
+"""Runs one shell command as a simulated host: in separate namespaces, over an overlay of the machine's file system.
 
-A program of its own (`python -I -S enclosure.py <rehearsal dir> <host> <parent pid> <command>`), standard library
-only, with as few imports as it can have: it starts once for every command of every host. While a rehearsal runs, its
+A standalone program (`python -I -S enclosure.py <rehearsal dir> <host> <parent pid> <command>`) with the standard
+library only and as few imports as possible: it starts once for every command of every host. While a rehearsal runs, its
 resident program (resident.py) does the same in a fork of itself.
 
-What the command sees: the machine's files, writable, but every write lands in the host's own layer; that host's
-tools, host name, process table, /run and /dev; a copy of /proc/sys. What it does not see: the rehearsal directory
-(the cluster model, the other hosts), other processes, devices. It loses the capabilities with which root could still
-reach the machine (mounts, modules, clock, network settings, device nodes). It dies with its parent, and everything
-that it started dies with it.
+The command has access to the machine's files, writable, but every write goes to the host's own layer; to that host's
+tools, host name, process table, /run and /dev; to a copy of /proc/sys. It has no access to the rehearsal directory (the
+cluster model, the other hosts), to other processes, and to devices. It loses the capabilities with which root could
+still reach the machine (mounts, modules, clock, network settings, device nodes). It ends with its parent, and
+everything that it started ends with it.
 
-Exit status: that of the command; 125 with one line on standard error when the enclosure could not be made. The
-command never runs on the bare machine.
+Exit status: that of the command; 125 with one line on standard error if the enclosure could not be made. The command
+never runs on the bare machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REFUSAL_PREFIX = "rehearsal enclosure refused: "
 TOOLS_AT = "/opt/gpu-node"
 HOST_VARIABLE, COMPILED_VARIABLE = "GPUFLEET_REHEARSAL_HOST", "GPUFLEET_REHEARSAL_COMPILED"
 COMPILED_AT = f"{TOOLS_AT}/compiled"
-# What goes with a command of the caller's environment.
+# Variables of the caller's environment that a command gets.
 CALLERS_VARIABLES = ("LANG", "LC_ALL", "TERM", "TZ")
 SEARCH_PATH = f"{TOOLS_AT}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -48,17 +48,17 @@ _NEW_NS, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_PID = 0x20000, 0x4000000, 0x8000000
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP = 1, 24
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 0x1
-# chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap, net_bind_service, ipc_lock, sys_chroot,
-# sys_nice, sys_resource, audit_write, setfcap. Everything else could reach the machine behind the overlay.
+# chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap, net_bind_service, ipc_lock, sys_chroot, sys_nice,
+# sys_resource, audit_write, setfcap. All others could reach the machine behind the overlay.
 _KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7, 8, 10, 14, 18, 23, 24, 29, 31))
 _LAST_CAPABILITY = 63
 _CAPABILITY_VERSION = 0x20080522
-# Beside this file, which the command sees as well: see sitecustomize.py there.
+# Beside this file, which the command can read as well: see sitecustomize.py there.
 PYTHON_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_start")
 _OWN_TREES = ("/proc", "/sys", "/dev", "/run")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
-# Looked at once: in a namespace of its own a user is root, too.
+# Read once: inside a user namespace a normal user is root, too.
 _IS_USER = os.geteuid() != 0
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -100,7 +100,7 @@ def _make_directory(path: str) -> str:
     return path
 
 
-# -- what is mounted on the machine ------------------------------------------------------------------------------
+# -- mounts of the machine ----------------------------------------------------------------------------------------
 
 
 def _unescape(text: str) -> str:
@@ -120,7 +120,7 @@ def _is_within(path: str, tree: str) -> bool:
 
 
 def _other_trees(points: list[MountPoint], rehearsal: str) -> list[str]:
-    """Mount points beside the root that a command may need (a home, a scratch disk), outermost first."""
+    """Return mount points beside the root that a command may need (a home, a scratch disk), outermost first."""
     own = (*_OWN_TREES, rehearsal)
     targets = {point.target for point in points if point.target != "/"}
     return sorted(target for target in targets if not any(_is_within(target, tree) for tree in own))
@@ -131,7 +131,7 @@ def _joined(base: str, rest: str) -> str:
 
 
 def _names_of(rehearsal: str, points: list[MountPoint]) -> list[str]:
-    """Every path under which the rehearsal directory can be reached: bind mounts give it more than one."""
+    """Return every path to the rehearsal directory: bind mounts give it more than one."""
     home = max((point for point in points if _is_within(rehearsal, point.target)), key=lambda point: len(point.target))
     inside = _joined(home.root, os.path.relpath(rehearsal, home.target))
     names = {rehearsal}
@@ -155,7 +155,7 @@ def _overlay(lower: str, upper: str, work: str, target: str, *, as_user: bool) -
 
 
 def _overlay_or_read_only(lower: str, upper: str, work: str, target: str, *, as_user: bool) -> None:
-    """Give the host its own view of a tree; where an overlay is refused, a read-only one."""
+    """Give the host its own view of a tree. If an overlay is refused, the view is read-only."""
     try:
         if not os.path.isdir(lower):
             raise Refusal("a file")
@@ -172,9 +172,9 @@ def _add_tree(tree: str, index: int, host_dir: str, root: str, *, as_user: bool)
 
 
 def _assemble(host_dir: str, root: str) -> None:
-    """Make the host's root from one overlay for each directory of the machine's root.
+    """Build the host's root from one overlay for each directory of the machine's root.
 
-    A user's namespace may not put one overlay over the whole root, because other file systems are mounted in it.
+    A user namespace may not put one overlay over the whole root, because other file systems are mounted in it.
     """
     upper = f"{host_dir}/layers/root/upper"
     _mount(_make_directory(upper), root, flags=_MS_BIND)
@@ -185,7 +185,7 @@ def _assemble(host_dir: str, root: str) -> None:
                 os.symlink(os.readlink(source), target)
         elif os.path.isdir(source):
             _make_directory(target)
-            # What the user may not read (the home of root) is the host's own from the start.
+            # A directory that the user cannot read (the home of root) belongs to the host alone from the start.
             if source not in _OWN_TREES and os.access(source, os.R_OK | os.X_OK):
                 work = f"{host_dir}/layers/root/works/{name}"
                 _overlay_or_read_only(source, f"{upper}/{name}", work, target, as_user=True)
@@ -220,7 +220,7 @@ def _make_devices(root: str) -> None:
 def _make_kernel_trees(rehearsal: str, host_dir: str, root: str, *, as_user: bool) -> None:
     _mount("/sys", f"{root}/sys", flags=_MS_BIND | _MS_REC)
     _read_only(f"{root}/sys")
-    # All of /proc is read-only (sysrq-trigger, irq, ...); kernel settings are written to a copy of the host's own.
+    # All of /proc is read-only (sysrq-trigger, irq, ...). Kernel settings are written to the host's copy.
     _mount("proc", f"{root}/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC | _MS_RDONLY)
     layer = f"{host_dir}/layers/proc-sys"
     settings = f"{rehearsal}/shared/proc-sys"
@@ -241,7 +241,7 @@ def _build_root(rehearsal: str, host_dir: str, *, as_user: bool) -> str:
         target = _make_directory(f"{root}{TOOLS_AT}/{name}")
         _mount(f"{host_dir}/{name}", target, flags=_MS_BIND)
         _read_only(target)
-    # What one host compiles is every other's: see python_start.
+    # Hosts share compiled files: see python_start.
     compiled = _make_directory(f"{rehearsal}/shared/compiled")
     _mount(compiled, _make_directory(f"{root}{COMPILED_AT}"), flags=_MS_BIND)
     _mount(_make_directory(f"{host_dir}/run"), _make_directory(f"{root}/run"), flags=_MS_BIND)
@@ -267,16 +267,16 @@ def _enter(root: str) -> None:
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill this process when its parent is gone."""
+    """Let the kernel kill this process when its parent ends."""
     _call("prctl", "binding to the parent process", _PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 def _drop_capabilities() -> None:
     for capability in range(_LAST_CAPABILITY + 1):
         if capability not in _KEPT_CAPABILITIES:
-            # Numbers above the kernel's last one are refused, which is as good.
+            # Numbers above the kernel's last one are refused, which does not matter.
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-    # That counts for the programs which are started; this for what goes on without one: see capset(2).
+    # The bounding set applies to programs that are started, this to the process itself: see capset(2).
     kept = sum(1 << capability for capability in _KEPT_CAPABILITIES)
     header, sets = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
     _call("capget", "reading capabilities", header, sets)
@@ -303,7 +303,7 @@ def _environment(host: str) -> dict[str, str]:
 
 
 def login(host: str) -> dict[str, str]:
-    """Go to the home of the host's root; return the environment there."""
+    """Go to the home of the host's root. Return the environment there."""
     os.chdir("/root" if os.access("/root", os.X_OK) else "/")
     return _environment(host)
 
@@ -315,7 +315,7 @@ def run_shell(host: str, command: str) -> NoReturn:
 
 
 def _run(host: str, command: str, become: Become) -> int:
-    """Run the command and wait for it as the init of the namespace, which also buries the orphans."""
+    """Run the command and wait for it as the init of the namespace, which also reaps orphans."""
     if (child := os.fork()) == 0:
         become(host, command)
     while True:
@@ -326,7 +326,7 @@ def _run(host: str, command: str, become: Become) -> int:
 
 
 def _guarded(rehearsal: str, host: str, command: str, ready: int, bound: int, become: Become) -> NoReturn:
-    """The first process of the namespace: build, enter, run, report."""
+    """First process of the namespace: build, enter, run, report."""
     try:
         die_with_parent()
         os.write(bound, b"1")
@@ -344,22 +344,22 @@ def _guarded(rehearsal: str, host: str, command: str, ready: int, bound: int, be
 
 
 def refuse(problem: Exception) -> None:
-    """Say on standard error why the command was not run."""
+    """Write the reason why the command was not run to standard error."""
     os.write(2, f"{REFUSAL_PREFIX}{problem}\n".encode(errors="replace"))
 
 
 def lock_file(rehearsal: str, host: str) -> int:
     """Return the file that a command of the host locks.
 
-    Two overlays with the same upper layer at a time are undefined: a host does one command at a time.
+    Two overlays with the same upper layer at the same time are undefined, so a host runs one command at a time.
     """
     return os.open(f"{rehearsal}/hosts/{host}/lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
 
 def start(rehearsal: str, host: str, command: str, become: Become = run_shell) -> int:
-    """Start the first process of the host's namespaces, which runs the command; return its pid.
+    """Start the first process of the host's namespaces, which runs the command. Return its pid.
 
-    Everything on the host ends with that process, and that with this one.
+    Everything on the host ends with that process, and that process with this one.
 
     Args:
         become: called in the process of the command, on the host; replaces or ends it.
@@ -370,14 +370,14 @@ def start(rehearsal: str, host: str, command: str, become: Become = run_shell) -
         os.close(tell)
         _guarded(rehearsal, host, command, ready, bound, become)
     os.close(bound)
-    # In its namespace a child cannot see whether its parent is there: it is let go on once it is bound to it.
+    # Inside its namespace a child cannot check whether its parent exists, so it continues only once it is bound to it.
     os.read(heard, 1)
     os.write(tell, b"1")
     return child
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command of the arguments; return its exit status."""
+    """Run the command in the arguments. Return its exit status."""
     rehearsal, host, parent, command = arguments
     rehearsal = os.path.realpath(rehearsal)
     try:
@@ -392,7 +392,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run() -> NoReturn:
-    """Do what the command line says."""
+    """Run the command line."""
     os._exit(main(sys.argv[1:]) & 0xFF)
 
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a simulated host lies, and what the connection must know of it.
+"""Location of a simulated host, and its data for the connection.
 
-Every worker of Ansible imports this anew for every host, so it imports next to nothing.
+Every worker of Ansible imports this anew for every host, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def host_directory(root: Path, name: str) -> Path:
 
 
 def tools_path(root: Path, name: str) -> Path:
-    """Return the directory with that host's tools, to be put first on PATH (KWOK's ClusterExec)."""
+    """Return the directory with that host's tools, to be first on PATH (KWOK's ClusterExec)."""
     return host_directory(root, name) / "bin"
 
 
 def read_host(root: Path, name: str) -> dict[str, object]:
-    """Return what the connection must know of a host: `reachable`, `name`.
+    """Return the connection's data of a host: `reachable`, `name`.
 
     Raises:
         NotFoundError: there is no such host.

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Renders how a simulated host is set up, in the forms of its tools.
+"""Renders the setup of a simulated host in the output formats of its tools.
 
 `systemctl show` prints limits as systemd.exec(5) names them, `infinity` or a number of bytes or files (systemd:
 src/core/dbus-execute.c, src/systemctl/systemctl-show.c); scaling_governor: Linux,
-Documentation/admin-guide/pm/cpufreq.rst; `stat -f` calls the file systems of control groups cgroup2fs and tmpfs
-(GNU coreutils, src/stat.c, human_fstype; Kubernetes' page "About cgroup v2" asks it the same way). Partition keys:
-Linux, Documentation/ABI/stable/sysfs-class-infiniband; the table of an adapter has 128 entries, most of them empty.
-Counters of EFA: Linux, drivers/infiniband/hw/efa/efa_verbs.c (efa_port_stats_descs), in
+Documentation/admin-guide/pm/cpufreq.rst; `stat -f` prints the file systems of control groups as cgroup2fs and tmpfs
+(GNU coreutils, src/stat.c, human_fstype; Kubernetes' page "About cgroup v2" queries it in the same way). Partition
+keys: Linux, Documentation/ABI/stable/sysfs-class-infiniband; the table of an adapter has 128 entries, most of them
+empty. Counters of EFA: Linux, drivers/infiniband/hw/efa/efa_verbs.c (efa_port_stats_descs), in
 /sys/class/infiniband/<device>/ports/1/hw_counters.
 """
 
@@ -24,7 +24,7 @@ _EFA_COUNTERS = (
 
 
 def outputs(node: Node) -> dict[str, str]:
-    """Return by file what the tools print."""
+    """Return the output of the tools by file."""
     setup = node.setup
     return {
         "limits.txt": f"LimitMEMLOCK={setup.memlock}\nLimitNOFILE={setup.nofile}\nTasksMax=infinity\n",

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a simulated tool printed before is given again, as long as all that it was made from is the same.
+"""Reuses the output of a simulated tool as long as all of its inputs are the same.
 
-A run reads every host eight times, and each reading starts up to two hundred programs of a shell to print what lies in
-the host's files. A tool that is asked for the first time runs; its output is kept. It is given again, on any host, only
-if the command, its environment, every tool and file of the host that its scripts name and the marks of
-what was done to the host (a load, services) are, by inode, size, mode and time of writing, those of then: what hosts
-have in common is one file with a link from each (prepare.py). What asks somebody (the fabric's simulator) or looks at
-files of the host's own is never kept: only commands of the tools below are.
+A run reads every host eight times, and each reading starts up to two hundred programs of a shell that print the host's
+files. A tool runs at the first request, and its output is kept. It is reused, on any host, only if these are the same
+by inode, size, mode and modification time: the command, its environment, every tool and file of the host that its
+scripts name, and the marks of changes to the host (a load, services). Files that hosts share are one file with a link
+from each (prepare.py). A tool that queries something (the fabric's simulator) or reads files outside is never reused:
+only the commands of the tools below are.
 """
 
 from __future__ import annotations
@@ -29,26 +29,25 @@ from typing import IO, Any, NamedTuple
 
 from .enclosure import COMPILED_AT, HOST_VARIABLE, TOOLS_AT
 
-# From which files of a simulated host a command makes its output: what its words and its scripts name, and no less.
-# The tools are scripts that print files beside them (prepare.py). A script that is named by the command, or by a
-# script that is, counts; and so does every file below `out` that one of them names, also by a pattern
-# (`$drive.json`). Words in comments count like any other: a file too many costs one more run of the tool, one too few
-# would be a wrong answer.
+# Inputs of a command on a simulated host: the files that its words and its scripts name, and no fewer. The tools are
+# scripts that print files beside them (prepare.py). A script that is named by the command, or by another such script,
+# counts; and so does every file below `out` that one of them names, also by a pattern (`$drive.json`). Words in
+# comments count like any other: one file too many costs one more run of the tool, one too few would give wrong output.
 
 Seen = tuple[str, int, int, int, int]
-"""Path, inode, size, mode and time of writing (ns) of a file."""
+"""Path, inode, size, mode and modification time (ns) of a file."""
 # A word that can start a tool: `nvme smart-log`, `bin/nvme`, but not /sys/class/nvme.
 _WORD = re.compile(r"(?:(?<![/\w.+$-])|(?<=bin/))[A-Za-z_][\w.+-]*")
-# A name below `out` with something filled in: `$out/$drive.json`, `$out/dcgmi-diag-$level.json`.
+# A name below `out` with a variable part: `$out/$drive.json`, `$out/dcgmi-diag-$level.json`.
 _SLOT = re.compile(r"\$(?:\{\w+\}|\w+)|\*")
 _FILLED = re.compile(rf"(?<=out/)[\w.-]*(?:(?:{_SLOT.pattern})[\w.-]*)+")
-# A script that asks for the name of its host prints something else on each.
+# A script that reads the name of its host prints something else on each.
 _ASKS_NAME = re.compile(r"\buname\b|\bhostname\b|GPUFLEET_REHEARSAL_HOST")
 _MOST_BYTES = 1 << 16
 
 
 class _Named(NamedTuple):
-    """What a text names: tools, and files below `out`; and whether it asks for the name of its host."""
+    """Tools and files below `out` in a text, and whether it reads the name of its host."""
 
     tools: frozenset[str]
     files: tuple[Seen, ...]
@@ -56,10 +55,10 @@ class _Named(NamedTuple):
 
 
 class HostFiles:
-    """The tools of a host and what they print, as they are at one moment."""
+    """Tools of a host and their output files, at one moment."""
 
     def __init__(self, home: str, marks: Sequence[Seen]) -> None:
-        """Look at the files below `home`; `marks` says what was done to the host."""
+        """Read the state of the files below `home`. `marks` are those of changes to the host."""
         self.seen_at = time.monotonic()
         self._bin = f"{home}/bin"
         self._tools = {seen[0]: seen for seen in seen_below(self._bin)}
@@ -68,7 +67,7 @@ class HostFiles:
         self._scripts: dict[str, _Named] = {}
 
     def inputs(self, command: Sequence[str]) -> list[object]:
-        """Return all that the output of a command follows from, beside the command itself."""
+        """Return all inputs of a command's output, beside the command itself."""
         found = [self._named_by(" ".join((os.path.basename(command[0]), *command[1:])))]
         tools: set[str] = set()
         for named in found:
@@ -79,7 +78,7 @@ class HostFiles:
         return [[self._tools[tool] for tool in sorted(tools)], files, self._marks, os.uname().nodename if asks else ""]
 
     def _named_by_tool(self, tool: str) -> _Named:
-        """Return what a tool names; one that is no script, or a very long one, every file."""
+        """Return the names in a tool. A tool that is no script, or is very long, counts as naming every file."""
         if tool not in self._scripts:
             with open(f"{self._bin}/{tool}", "rb") as file:
                 content = file.read(_MOST_BYTES + 1)
@@ -97,7 +96,7 @@ class HostFiles:
 
 
 def seen_below(directory: str) -> list[Seen]:
-    """Return what is seen of every file below a directory, in the order of their paths below it; none without it."""
+    """Return the state of every file below a directory, in the order of relative paths; empty without the directory."""
     return sorted(_below(directory, ""))
 
 
@@ -125,11 +124,11 @@ TOOLS = (
 """Tools of recipes/gates/<gate>/tools.yaml whose simulators print files of their host and nothing else."""
 STATE_AT = "/run/gpu-node"
 _CHUNK, _END_S = 1 << 16, 1.0
-# So long what was seen of a host's files counts: all quick tools of one reading are asked within it.
+# How long the state of a host's files counts as current: all quick tools of one reading run within it.
 _SEEN_S = 0.1
-# No process has it (proc(5): pid_max is at most 4194304): what is sent there reaches nobody.
+# No process has this pid (proc(5): pid_max is at most 4194304), so a signal to it has no effect.
 _NO_PID = (1 << 22) + 1
-# nvidia-smi says when it was asked, in the fourth line.
+# nvidia-smi prints the current time in the fourth line.
 _TIME = re.compile(rb"\A((?:[^\n]*\n){3}[^\n]*<timestamp>)[^<\n]*(?=</timestamp>)")
 _ASKED = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 # Of plugins/module_utils/host_guard.py.
@@ -139,7 +138,7 @@ _Popen = subprocess.Popen
 
 
 class KeptAnswers:
-    """The answers that one process on a host is given."""
+    """Kept outputs for one process on a host."""
 
     def __init__(
         self,
@@ -156,11 +155,11 @@ class KeptAnswers:
         self._heard: list[_Heard] = []
 
     def offer(self) -> None:
-        """From now on, programs of this process are asked through here."""
+        """Serve programs that this process starts from here on."""
         answers = self
 
         class Popen(_Popen[bytes]):
-            """A program that runs, or what it printed before."""
+            """A program that runs, or its kept output."""
 
             def __init__(self, args: Any, *more: Any, **options: Any) -> None:
                 path = "" if more else answers.place_of(args, options)
@@ -180,19 +179,19 @@ class KeptAnswers:
         subprocess.Popen = Popen  # type: ignore[misc,assignment]
 
     def place_of(self, args: Any, options: dict[str, Any]) -> str:
-        """Return where the answer to a command is kept, empty for a command whose answer is not."""
+        """Return the file for the output of a command, empty for a command whose output is not kept."""
         if not isinstance(args, list) or tuple(args) not in self._commands or options.keys() - _KNOWN:
             return ""
         if any(options.get(name) != value for name, value in _ASKED.items()):
             return ""
-        # A tool that wants to know on which host it is has that among its inputs.
+        # For a tool that needs the host's name, that name is among its inputs.
         environment = {**(options.get("env") or os.environ)}
         environment.pop(HOST_VARIABLE, None)
         made_from = json.dumps([args, sorted(environment.items()), os.getcwd(), self._seen().inputs(args)])
         return f"{self._kept}/{hashlib.sha256(made_from.encode('utf-8', 'surrogateescape')).hexdigest()}"
 
     def forget(self) -> None:
-        """Look at the host's files anew: a program that was started may change them."""
+        """Read the state of the host's files again, since a program that was started may change them."""
         self._files = None
 
     def _seen(self) -> HostFiles:
@@ -202,21 +201,21 @@ class KeptAnswers:
         return files
 
     def hear(self, process: subprocess.Popen[bytes], path: str) -> None:
-        """Listen to a program while it is read."""
+        """Record the output of a program while it is read."""
         self._heard.append(_Heard(process, path))
 
     def keep(self) -> None:
-        """Write down what ended well, in whole; for the others the program is asked again."""
+        """Save the output of programs that ended with 0 and were read completely. Others run again next time."""
         for heard in self._heard:
             said = heard.said()
             if said is not None:
-                # Without room it is asked again, too.
+                # Without space it runs again, too.
                 with suppress(OSError):
                     _write(heard.path, *said)
 
 
 class _Heard:
-    """Passes on what a program prints, and remembers it."""
+    """Passes on the output of a program and records it."""
 
     def __init__(self, process: subprocess.Popen[bytes], path: str) -> None:
         self.path = path
@@ -226,7 +225,7 @@ class _Heard:
         self._threads: list[threading.Thread] = []
         for name, said in zip(("stdout", "stderr"), self._said, strict=True):
             ours, theirs = os.pipe()
-            # The copy that is read has to say that it ended when the program's own does.
+            # The copy has to reach its end when the program's own output does.
             source: IO[bytes] = getattr(process, name)
             setattr(process, name, os.fdopen(ours, "rb"))
             told = (source, theirs, said, self._ends)
@@ -244,16 +243,17 @@ class _Heard:
 
 
 def _only_binds(between: Any) -> bool:
-    """Tell whether all that is done between fork and program is to bind it to this process.
+    """Tell whether the only action between fork and exec is to bind the program to this process.
 
-    Here everything ends with the command that started it (enclosure.py). With nothing to do there Python lends its
-    memory to the child (vfork) and need not copy it, which is three of the four milliseconds of starting a program.
+    Here everything ends with the command that started it (enclosure.py). Without such an action Python shares its
+    memory with the child (vfork) and need not copy it, which saves three of the four milliseconds of starting a
+    program.
     """
     return isinstance(between, partial) and getattr(between.func, "__name__", "") == _BINDS
 
 
 def _pass_on(source: IO[bytes], target: int, said: list[bytes], ends: list[int]) -> None:
-    # Whoever reads may stop before the end.
+    # The reader may stop before the end.
     with suppress(OSError), source, open(target, "wb", 0) as copy:
         while chunk := os.read(source.fileno(), _CHUNK):
             said.append(chunk)
@@ -278,7 +278,7 @@ def _read(path: str) -> tuple[int, bytes, bytes] | None:
 def _write(path: str, stdout: bytes, stderr: bytes) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     own = f"{path}.{os.getpid()}-{os.uname().nodename}"
-    # Renamed when it is whole: another command may read at any time.
+    # Renamed once complete, since another command may read it at any time.
     with open(own, "wb") as file:
         file.write(b"%d\n" % len(stdout) + stdout + stderr)
     os.rename(own, path)

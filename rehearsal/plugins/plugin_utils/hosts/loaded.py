@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A simulated host that its load changes: what its tools print afterwards lies beside what they print before.
+"""A simulated host after a load: the tools' later output is beside the earlier one.
 
 <host>/out/hurt-by.txt            the program whose load does it, an empty line for none
-<host>/out/loaded/                outputs that are others after it
-<host>/run/gpu-node/loaded        the mark that the load has run, which the tools look for
+<host>/out/loaded/                outputs that differ after it
+<host>/run/gpu-node/loaded        mark that the load has run, which the tools check
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MARK = "run/gpu-node/loaded"
 
 
 def loaded_node(node: Node) -> Node:
-    """Return the node as its load leaves it."""
+    """Return the node in its state after the load."""
     return replace(
         node,
         gpus=tuple(_gpu(gpu) for gpu in node.gpus),
@@ -29,7 +29,7 @@ def loaded_node(node: Node) -> Node:
 
 
 def mark_loaded(host_directory: Path) -> None:
-    """Let the tools of a host print what they print after the load."""
+    """Switch the tools of a host to their output after the load."""
     mark = host_directory / _MARK
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Renders what a simulated host's tools print of the machine below its GPUs: size, disks, programs, mounts, sensors.
+"""Renders the tools' output about the machine without its GPUs: size, disks, programs, mounts, sensors.
 
 `df` in POSIX form (GNU coreutils, src/df.c), `ps` (procps-ng), `findmnt -r` (util-linux), `nvme smart-log -o json`
-(linux-nvme/nvme-cli, nvme-print-json.c), `ipmitool sdr` (ipmitool, lib/ipmi_sdr.c),
-`lscpu` (util-linux, sys-utils/lscpu.c), `free` (procps-ng, src/free.c).
+(linux-nvme/nvme-cli, nvme-print-json.c), `ipmitool sdr` (ipmitool, lib/ipmi_sdr.c), `lscpu` (util-linux,
+sys-utils/lscpu.c), `free` (procps-ng, src/free.c).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SENSORS = (
 
 
 def outputs(node: Node) -> dict[str, str]:
-    """Return by file what the tools print."""
+    """Return the output of the tools by file."""
     return {
         "df.txt": _disks(node),
         "ps.txt": _processes(node),
@@ -43,7 +43,7 @@ def outputs(node: Node) -> dict[str, str]:
 
 
 def _processors(node: Node) -> str:
-    """Return what lscpu prints of two sockets with two threads a core; processors that do not run are listed apart."""
+    """Return the output of lscpu for two sockets with two threads per core. Offline CPUs are listed separately."""
     there, running = max(node.setup.processors, _PROCESSORS), node.setup.processors
     off = [("Off-line CPU(s) list", f"{running}-{there - 1}")] if running < there else []
     rows = [
@@ -73,7 +73,7 @@ def _disks(node: Node) -> str:
 
 
 def _processes(node: Node) -> str:
-    """Return every process that waits, as the tool prints it: a thread of the kernel always does on these hosts."""
+    """Return every waiting process as the tool prints it. One kernel thread always waits on these hosts."""
     rows = ["    311       2 D      172800 kworker/u900:2+flush"]
     if node.setup.stuck:
         rows.append(f"  71412    1998 D+       7260 {node.setup.stuck}")
@@ -94,7 +94,7 @@ def _smart_log(node: Node, number: int) -> str:
 
 
 def _sensors(node: Node) -> str:
-    """Return the sensors; a virtual machine has no management controller."""
+    """Return the sensors. A virtual machine has no BMC."""
     if node.virtualisation != "none":
         return ""
     rows = [f"{name:<16} | {reading:<17} | ok" for name, reading in _SENSORS]

@@ -32,7 +32,7 @@ _CPUS = ("0-55,112-167", "56-111,168-223")
 
 
 def gpu_list(node: Node) -> str:
-    """Return what `nvidia-smi -L` prints."""
+    """Return the output of `nvidia-smi -L`."""
     return "".join(f"{_title(position, gpu)}\n" for position, gpu in enumerate(node.listed_gpus))
 
 
@@ -41,7 +41,7 @@ def _title(position: int, gpu: Gpu) -> str:
 
 
 def query_fields(node: Node, facts: PrintedFacts) -> dict[str, tuple[str, list[str]]]:
-    """Return what `--query-gpu` can be asked: field to (unit, value of every GPU). The simulated tool joins them."""
+    """Return the fields of `--query-gpu`: field to (unit, value of every GPU). The simulated tool joins them."""
     gpus = node.listed_gpus
     columns: dict[str, tuple[str, list[str]]] = {
         "index": ("", [str(position) for position in range(len(gpus))]),
@@ -73,7 +73,7 @@ def query_fields(node: Node, facts: PrintedFacts) -> dict[str, tuple[str, list[s
 
 
 def nvlink_status(node: Node, facts: PrintedFacts) -> str:
-    """Return what `nvidia-smi nvlink -s` prints."""
+    """Return the output of `nvidia-smi nvlink -s`."""
     lines: list[str] = []
     for position, gpu in enumerate(node.listed_gpus):
         if not gpu.nvlinks:
@@ -85,7 +85,7 @@ def nvlink_status(node: Node, facts: PrintedFacts) -> str:
             lines.append(MIG_NVLINK)
         else:
             down = gpu.nvlinks - gpu.nvlinks_up
-            # The first links are the ones that went down.
+            # The first links are those that are down.
             lines += [f"\t Link {n}: <inactive>" for n in range(down)]
             slow = f"{float(facts.nvlink_gbytes_per_s) / 2:.3f}"
             rates = [slow] * gpu.nvlinks_slow + [facts.nvlink_gbytes_per_s] * gpu.nvlinks_up
@@ -94,8 +94,11 @@ def nvlink_status(node: Node, facts: PrintedFacts) -> str:
 
 
 def nvlink_errors(node: Node, facts: PrintedFacts) -> str:
-    """Return what `nvidia-smi nvlink -e` prints: of an H100 as in stas00/ml-engineering (debug.md), of Blackwell the
-    counters that drivers 580 and 595 have there."""
+    """Return the output of `nvidia-smi nvlink -e`.
+
+    For an H100 it is that in stas00/ml-engineering (debug.md), for Blackwell it has the counters of drivers 580 and
+    595.
+    """
     lines: list[str] = []
     for position, gpu in enumerate(node.listed_gpus):
         if not gpu.nvlinks or gpu.presence == "lost":
@@ -113,7 +116,7 @@ def nvlink_errors(node: Node, facts: PrintedFacts) -> str:
 
 
 def topology(node: Node) -> str:
-    """Return what `nvidia-smi topo -m` prints: GPUs, then NICs, with both legends."""
+    """Return the output of `nvidia-smi topo -m`: GPUs, then NICs, with both legends."""
     gpus, nics, count = node.listed_gpus, node.all_hcas, len(node.gpus)
     names = [f"GPU{n}" for n in range(len(gpus))] + [f"NIC{n}" for n in range(len(nics))]
     header = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
@@ -145,8 +148,10 @@ def _gpu_cell(node: Node, gpu: Gpu, other: Gpu) -> str:
 
 
 def _bus_cell(node: Node, gpu: Gpu, hca: Hca) -> str:
-    """PIX where they are below one PCIe switch: with fewer NICs than GPUs, a NIC is beside the first of its GPUs; with
-    more, several are beside one."""
+    """Return PIX for a GPU and a NIC below the same PCIe switch.
+
+    With fewer NICs than GPUs a NIC is beside the first of its GPUs; with more, several are beside one.
+    """
     gpus, nics = len(node.gpus), len(node.hcas)
     if node.nic_view == "hidden":
         return "SYS"
@@ -165,12 +170,12 @@ def _nic_cell(node: Node, one: Hca, other: Hca) -> str:
 
 
 def _side(node: Node, hca: Hca) -> int:
-    """The processor that an adapter hangs on; those that carry no GPU traffic hang on the first."""
+    """Return the CPU socket of an adapter. Adapters without GPU traffic are on the first."""
     return _half(hca.slot, len(node.hcas)) if hca in node.hcas else 0
 
 
 def pcie_under_load(node: Node) -> str:
-    """Return what `nvidia-smi --query-gpu=... --format=csv` prints of PCIe links while something loads the GPUs."""
+    """Return the PCIe link rows of `nvidia-smi --query-gpu=... --format=csv` while the GPUs are under load."""
     names = ("utilization.gpu [%]", "pcie.link.gen.current", "pcie.link.gen.max", "pcie.link.width.current")
     rows = [", ".join(("pci.bus_id", *names, "pcie.link.width.max"))]
     for gpu in node.listed_gpus:

@@ -4,7 +4,7 @@
 """Renders the PCI bridges of a simulated host: each GPU and the adapter beside it below one PCIe switch.
 
 The lines are those of a Dell XE9680 with eight H100 (leptonai/gpud, pkg/pci/testdata/lspci-vvv): root port 15:01.0,
-upstream port 16:00.0, downstream ports 17:00.0 and on, the GPU and its adapter on buses of their own.
+upstream port 16:00.0, downstream ports from 17:00.0 on, the GPU and its adapter on separate buses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ROOT = "Intel Corporation Device [8086:352a] (rev 04)"
 _SWITCH = "Broadcom / LSI PEX890xx PCIe Gen 5 Switch [1000:c030] (rev b0)"
 _OFF = "SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"
 _CAPABLE = "SrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl+ DirectTrans+"
-# The root port's bus is so far below that of its GPU, and that of its adapter in between.
+# Distance of the root port's bus below that of its GPU. The adapter's bus is in between.
 _ROOT_DISTANCE = 6
 
 
@@ -25,7 +25,7 @@ def bridge_lines(node: Node) -> list[str]:
 
 
 def bridge_details(node: Node) -> str:
-    """Return what `lspci -Dnnvvv -d ::0604` prints, cut to the lines that tell of buses, ports and ACS."""
+    """Return the output of `lspci -Dnnvvv -d ::0604`, cut to the lines about buses, ports and ACS."""
     blocks = []
     for address, name, (primary, first, last), port in _bridges(node):
         control = _OFF if port == "Root Port (Slot-)" else node.acs
@@ -42,7 +42,7 @@ def bridge_details(node: Node) -> str:
 
 
 def _bridges(node: Node) -> list[tuple[str, str, tuple[int, int, int], str]]:
-    """Address, name, buses (primary, first below, last below) and kind of every bridge."""
+    """Return address, name, buses (primary, first below, last below) and kind of every bridge."""
     if node.nic_view == "hidden":
         return []
     slots: dict[tuple[str, int], list[int]] = {}
@@ -50,7 +50,7 @@ def _bridges(node: Node) -> list[tuple[str, str, tuple[int, int, int], str]]:
     gpu_buses = sorted({int(gpu.pci[5:7], 16) for gpu in node.gpus})
     for address in devices:
         domain, bus = address[:4], int(address[5:7], 16)
-        # An adapter lies on a bus before that of the GPU beside it.
+        # An adapter is on a bus before that of the GPU beside it.
         place = next((top for top in gpu_buses if top - _ROOT_DISTANCE < bus <= top), bus)
         slots.setdefault((domain, place), []).append(bus)
     found: list[tuple[str, str, tuple[int, int, int], str]] = []

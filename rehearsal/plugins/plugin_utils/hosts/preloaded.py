@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every module of Ansible loads, loaded once: a module that brings the very same files uses what is there.
+"""Libraries of Ansible modules, loaded once: a module that brings identical files reuses them.
 
-A module comes with its libraries as a zip file. They are still looked up there; a library whose file in the zip is, to
-the byte, the one that was loaded here is not run again. If one differs (another version of Ansible, a changed
-checkout), none is used.
+A module comes with its libraries as a zip file. They are still looked up there. A library whose file in the zip is byte
+for byte the loaded one is not run again. If one differs (another version of Ansible, a changed checkout), none is
+reused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOADED = (
     f"{_OURS}.plugins.module_utils.fabric_tools",
 )
 _SHARED = ("ansible.module_utils.", f"{_OURS}.plugins.module_utils.")
-# What the wrapper of a module imports by itself.
+# Imported by the wrapper of a module itself.
 _WRAPPER = ("base64", "resource", "runpy", "shutil", "tempfile", "zipfile")
 
 
@@ -52,24 +52,24 @@ def load() -> None:
         try:
             import_module(name)
         except ImportError:
-            # An Ansible that has it elsewhere: its modules load what they need.
+            # In another version of Ansible it may be elsewhere; then modules load it themselves.
             continue
     for name in [name for name in sys.modules if name.partition(".")[0] in ("ansible", "ansible_collections")]:
         module = sys.modules.pop(name)
         origin = getattr(module, "__file__", None)
-        # Not `distro`, which puts another library in its place.
+        # Not `distro`, which replaces itself by another library.
         if name.startswith(_SHARED) and module.__name__ == name and origin:
             source = Path(origin).read_bytes()
             _kept[name] = _Kept(module, (len(source), zlib.crc32(source)))
 
 
 def offer() -> None:
-    """From now on, imports use what was loaded."""
+    """Let imports reuse the loaded libraries from here on."""
     sys.meta_path.insert(0, _Finder())
 
 
 class _Finder:
-    """Finds in a zip file what was loaded already."""
+    """Finds loaded libraries in a zip file."""
 
     def __init__(self) -> None:
         self._same: dict[str, bool] = {}
@@ -77,7 +77,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where a library is, if it is the one that was loaded."""
+        """Return the spec of a library, if it is the loaded one."""
         kept = _kept.get(name)
         if kept is None:
             return None
@@ -88,7 +88,7 @@ class _Finder:
         return spec
 
     def _is_same(self, archive: str) -> bool:
-        """Tell whether every loaded library that the zip file has is the same there."""
+        """Tell whether all loaded libraries that the zip file has are the same there."""
         if archive not in self._same:
             try:
                 with ZipFile(archive) as opened:
@@ -105,13 +105,13 @@ def _file_of(name: str, module: ModuleType) -> str:
 
 
 class _Reuse(Loader):
-    """Gives the module that was loaded instead of running its file."""
+    """Returns the loaded module instead of running its file."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module, which lies in the zip file from now on."""
+        """Return the module, whose file is the one in the zip from here on."""
         self._module.__file__ = spec.origin
         if spec.submodule_search_locations is not None:
             self._module.__path__ = spec.submodule_search_locations

@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Prepares the simulated hosts: for each a directory with its tools, what they print, and its own files.
+"""Prepares the simulated hosts: for each a directory with its tools, their output, and its own files.
 
     <rehearsal dir>/hosts/<host>/bin      the tools (POSIX sh); usable from outside too: put it first on PATH
-                                 /out      what they print
-                                 /layers   what tasks wrote on the host
+                                 /out      their output
+                                 /layers   files that tasks wrote on the host
                                  /run      its /run
-                                 /host.json what the connection must know
+                                 /host.json data for the connection
     <rehearsal dir>/shared/proc-sys        a copy of the kernel settings, which tasks may change
 
-The tools need nothing but their own directory. GPUFLEET_REHEARSAL_HOST names the host for whoever wants to know.
+The tools need nothing but their own directory. GPUFLEET_REHEARSAL_HOST has the name of the host.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ LOST = "GPU is lost"
 ABSENT = "(absent)"
 _IDLE_CLOCK_MHZ, _CLOCK_STEP_MHZ = 345, 15
 _SLOWDOWNS = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
-# As a whole document of a GB200 prints it (NVIDIA/k8s-test-infra); a host with NVSwitches of its own prints 0.
+# As in a complete document of a GB200 (NVIDIA/k8s-test-infra). A host with its own NVSwitches prints 0.
 _RACK_CLIQUE = "2"
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 
 
 class XmlRenderer:
-    """Templates compiled once from the outline in rehearsal/recipes/, filled once per GPU."""
+    """Templates compiled once from the outline in rehearsal/recipes/, filled in for each GPU."""
 
     def __init__(self, directory: Path) -> None:
         path = directory / "nvidia_smi_580.yaml"
@@ -65,7 +65,7 @@ class XmlRenderer:
         self._compressed: dict[str, bytes] = {}
 
     def render(self, node: Node, facts: PrintedFacts, timestamp: str) -> str:
-        """Return the whole document for a node."""
+        """Return the complete document of a node."""
         gpus = node.listed_gpus
         head = (
             f'<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "{self._dtd}">\n<nvidia_smi_log>\n'
@@ -76,7 +76,7 @@ class XmlRenderer:
         return head + "\n".join(blocks) + "</nvidia_smi_log>\n"
 
     def render_compressed(self, node: Node, facts: PrintedFacts, timestamp: str) -> bytes:
-        """Return the document as gzip; the long list of clocks, the same for every GPU, is compressed only once."""
+        """Return the document as gzip. The long list of clocks is the same for every GPU and compressed only once."""
         clocks = self._supported_clocks(facts)
         if clocks not in self._compressed:
             self._compressed[clocks] = _compressed(clocks)
@@ -93,7 +93,7 @@ class XmlRenderer:
         return f'\t<gpu id="{gpu.pci_bus_id}">\n{template.format_map(words)}\t</gpu>\n'
 
     def _template(self, node: Node, gpu: Gpu) -> str:
-        """The text to fill in for a GPU: whether it still answers, and what the node prints in another way."""
+        """Return the template of a GPU: it depends on whether the GPU responds, and on the node's changed elements."""
         key = gpu.presence == "lost", tuple(sorted(node.smi_xml.items()))
         if key not in self._templates:
             tree = self._outline["gpu"]
@@ -126,7 +126,7 @@ def _clock_block(mem_clock_mhz: int, max_clock_mhz: int) -> str:
 
 
 def _changed(tree: dict[str, Any], way: list[str], text: str, path: str) -> dict[str, Any]:
-    """Return the outline with another text at one place, or without it; a place that it does not have is added."""
+    """Return the outline with another text at one place, or without it. A missing place is added."""
     first, *rest = way
     if not rest:
         return {k: v for k, v in tree.items() if k != first} if text == ABSENT else {**tree, first: text}
@@ -252,7 +252,7 @@ _BROKEN_TOOLS = {
 
 
 class RealTools(Protocol):
-    """Real tools bound to a simulated device: their names, and what they read on a host."""
+    """Real tools bound to a simulated device: their names, and their files on a host."""
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -276,16 +276,16 @@ def prepare_hosts(
     kernel_settings: Path = Path("/proc/sys"),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Write the directories of all hosts of the model; what an earlier call left is replaced.
+    """Write the directories of all hosts of the model. Those of an earlier call are replaced.
 
     Args:
         model: the cluster with its faults.
         root: the rehearsal directory.
         data: the collection's rehearsal/recipes directory.
-        now: the time that the logs end at; the present if not given.
-        fabric: the simulated InfiniBand fabric; without one `ibstat` prints what the model says.
-        kernel_settings: what the hosts' /proc/sys starts as.
-        progress: told how many of how many hosts are done.
+        now: the time that the logs end at; by default the current time.
+        fabric: the simulated InfiniBand fabric; without one `ibstat` prints the model's values.
+        kernel_settings: initial content of the hosts' /proc/sys.
+        progress: called with the number of hosts that are done, and of all.
 
     Raises:
         UnavailableError: the directory cannot be written.
@@ -305,7 +305,7 @@ def prepare_hosts(
 
 
 def remove_hosts(root: Path) -> None:
-    """Remove every simulated host and all that tasks wrote there.
+    """Remove every simulated host and all files that tasks wrote there.
 
     Raises:
         OSError: a file cannot be removed.
@@ -313,7 +313,7 @@ def remove_hosts(root: Path) -> None:
     for name in ("hosts", "shared"):
         tree = root / name
         if tree.exists():
-            # The kernel leaves directories in an overlay's work area that only root may enter as they are.
+            # The kernel leaves directories in an overlay's work area that only root can enter.
             for directory, names, _files in os.walk(tree):
                 for inner in {"work", "index"}.intersection(names):
                     os.chmod(os.path.join(directory, inner), 0o700)
@@ -328,7 +328,7 @@ def _clear(root: Path) -> None:
 
 
 class HostWriter:
-    """Writes one host after the other; the same content is on the disk once. `kept` are files that are there."""
+    """Writes one host after the other. Equal content is on the disk once. `kept` are existing files."""
 
     def __init__(
         self, root: Path, data: Path, now: datetime, fabric: RealTools | None, kept: Iterable[Path] = ()
@@ -418,7 +418,7 @@ class HostWriter:
             self._link(path, script if state == "ok" else _BROKEN_TOOLS[state].encode(), 0o755)
 
     def _write_own_files(self, etc: Path, node: Node) -> None:
-        # This directory covers the machine's /etc, so it must look like it.
+        # This directory covers the machine's /etc, so it needs the same mode.
         os.chmod(etc, 0o755)
         files = {
             "hostname": f"{node.name}\n",
@@ -440,14 +440,14 @@ class HostWriter:
         try:
             os.link(kept, path)
         except OSError:
-            # The file system's limit of links to one file: go on with a fresh copy.
+            # The file system's limit of links to one file: continue with a fresh copy.
             path.write_bytes(content)
             path.chmod(mode)
             self._kept[key] = path
 
 
 def _copy_kernel_settings(origin: Path, target: Path) -> None:
-    """Copy /proc/sys as far as it can be read: the settings that a simulated host starts with."""
+    """Copy the readable part of /proc/sys: the initial settings of a simulated host."""
     for directory, _folders, names in os.walk(origin):
         here = os.path.join(target, os.path.relpath(directory, origin))
         os.makedirs(here, exist_ok=True)
@@ -455,7 +455,7 @@ def _copy_kernel_settings(origin: Path, target: Path) -> None:
             try:
                 source = os.open(os.path.join(directory, name), os.O_RDONLY)
             except OSError:
-                # Settings that can only be written: the host has an empty file to write to.
+                # For write-only settings the host gets an empty file.
                 Path(here, name).touch()
                 continue
             with open(source, "rb") as settings, open(os.path.join(here, name), "wb") as copy:

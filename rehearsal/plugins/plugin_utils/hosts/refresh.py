@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Letting simulated hosts show another model while their rehearsal is up."""
+"""Switches simulated hosts to another model while their rehearsal is up."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _PRINTED = ("bin", "out")
 def refresh_hosts(
     before: ClusterModel, after: ClusterModel, root: Path, data: Path, fabric: RealTools | None
 ) -> list[str]:  # fmt: skip
-    """Write anew what the tools of hosts print where the model changed it; return the names of these hosts.
+    """Rewrite the tools' output on hosts that the model changed. Return the names of these hosts.
 
-    What tasks wrote on a host stays, and so do the times in its logs. Between two commands of a host all of it changes
-    at once.
+    Files that tasks wrote on a host stay, and so do the times in its logs. All of it changes at once between two
+    commands of a host.
 
     Args:
-        before: the model that they show.
-        after: the model that they are to show.
+        before: the current model.
+        after: the new model.
         root: the rehearsal directory.
         data: the collection's rehearsal/recipes directory.
         fabric: the simulated InfiniBand fabric, if there is one.
@@ -49,7 +49,7 @@ def refresh_hosts(
 def _refresh(node: Node, domain: str, root: Path, data: Path, fabric: RealTools | None) -> None:
     home = host_directory(root, node.name)
     prepared = datetime.fromisoformat(str(read_host(root, node.name)["prepared"]))
-    # What is the same stays the same file: answers that were made from it are still right.
+    # Equal content stays the same file, so that kept outputs made from it remain valid.
     kept = [path for name in _PRINTED for path in (home / name).rglob("*") if path.is_file()]
     with tempfile.TemporaryDirectory(dir=root, prefix="refresh-") as place:
         HostWriter(Path(place), data, prepared, fabric, kept).write(node, domain)

@@ -1,17 +1,17 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs the commands of all simulated hosts while a rehearsal lasts: one Python that forks for each of them.
+"""Runs the commands of all simulated hosts during a rehearsal: one Python process that forks for each of them.
 
-On a real site every host starts its own Python; here all hosts share one machine, and two starts of Python (the
-enclosure's and the module's) are most of what a reading of a host costs. So this program has started already, and has
-loaded what every module of Ansible loads (preloaded.py). Each command gets a fork, which makes the same enclosure as
-ever; a command that is nothing but `python` reading a module goes on in that fork, any other one becomes a shell.
+On a real site every host starts its own Python. Here all hosts share one machine, and two starts of Python (the
+enclosure's and the module's) are most of the cost of reading a host. So this program has already started, and has
+loaded the libraries of every Ansible module (preloaded.py). Each command gets a fork, which makes the same enclosure as
+usual. A command that is nothing but `python` reading a module continues in that fork; any other one becomes a shell.
 
-    python launch.py rehearsal.hosts.resident <rehearsal dir> <plain sudo> <commands whose answers are kept, JSON>
+    python launch.py rehearsal.hosts.resident <rehearsal dir> <plain sudo> <commands whose output is kept, JSON>
 
-Talks over a socket in the rehearsal directory (see talk.py). A command ends when who asked for it hangs up, and all
-end with this program.
+It serves a socket in the rehearsal directory (see asking.py). A command ends when its client closes the connection, and
+all of them end with this program.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MOST_FILES = 1 << 20
 
 
 def python_on_input(command: str, *, sudo_is_plain: bool) -> list[str] | None:
-    """Return what a command prints before it is this Python reading a program; None if it is anything else.
+    """Return the output of a command before it becomes this Python reading a program; None for any other command.
 
     Ansible sends a module as `/bin/sh -c '<sudo> /bin/sh -c "echo BECOME-SUCCESS-... ; <python>"'`.
     """
@@ -70,7 +70,7 @@ def python_on_input(command: str, *, sudo_is_plain: bool) -> list[str] | None:
 
 
 class _Host:
-    """What goes on in the fork that is on the host already."""
+    """The part that runs in the fork inside the host."""
 
     def __init__(self, sudo: bytes, commands: list[list[str]]) -> None:
         self._sudo, self._commands = sudo, commands
@@ -79,14 +79,14 @@ class _Host:
         said = python_on_input(command, sudo_is_plain=self._has_plain_sudo())
         if said is None:
             enclosure.run_shell(host, command)
-        # The lock and the socket are of the process that waits for this one.
+        # Lock and socket belong to the process that waits for this one.
         os.closerange(FDS, _MOST_FILES)
         os.environ.clear()
         os.environ.update(enclosure.login(host))
         os.write(1, "".join(f"{line}\n" for line in said).encode())
         answers = KeptAnswers(self._commands)
         answers.offer()
-        # What a traceback ends with.
+        # Exit status after a traceback.
         code = 1
         try:
             code = _run_input()
@@ -103,7 +103,7 @@ class _Host:
 
 
 def _run_input() -> int:
-    """Run the program on standard input as Python does; return its exit status."""
+    """Run the program on standard input as Python does. Return its exit status."""
     with open(0, "rb", closefd=False) as stream:
         source = stream.read()
     sys.argv[:] = [""]
@@ -118,7 +118,7 @@ def _run_input() -> int:
         sys.excepthook(*sys.exc_info())
         raise
     finally:
-        # What the interpreter does at its end. Both names are not public, and in every Python since 3.9.
+        # The end of the interpreter. Both names are not public, and in every Python since 3.9.
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         for written in (sys.stdout, sys.stderr):
@@ -134,7 +134,7 @@ def _status(end: SystemExit) -> int:
 
 
 def _serve(connection: socket.socket, rehearsal: str, host: _Host) -> int:
-    """Run the one command of a connection; return what this process ends with."""
+    """Run the one command of a connection. Return the exit status of this process."""
     enclosure.die_with_parent()
     os.setsid()
     connection.settimeout(_ORDER_S)
@@ -186,13 +186,13 @@ def _followed(connection: socket.socket, rehearsal: str, order: Order, host: _Ho
     ended = os.pidfd_open(first)
     asked.register(ended, select.POLLIN)
     if ended not in dict(asked.poll()):
-        # Who asked has hung up. With the first process of the namespace all others end.
+        # The client closed the connection. With the first process of the namespace all others end.
         signal.pidfd_send_signal(ended, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
 
 
 def _bury(_number: int, _frame: FrameType | None) -> None:
-    # Not left to the kernel, which would not count what they cost.
+    # Not left to the kernel, which would not count their CPU time.
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
@@ -205,7 +205,7 @@ def main() -> NoReturn:
         host = _Host(tool.read(), json.loads(sys.argv[3]))
     preloaded.load()
     gc.collect()
-    # What is there already is not looked at again: a fork would copy all of it.
+    # Excluded from garbage collection, since a fork would copy all of it.
     gc.freeze()
     signal.signal(signal.SIGCHLD, _bury)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Renders what the tools of RDMA, RoCE, EFA and mlxlink print on a simulated host."""
+"""Renders the output of tools for RDMA, RoCE and EFA, and of mlxlink, on a simulated host."""
 
 from __future__ import annotations
 
 from ..model.values import Hca, Node
 
-# Renders what the tools of RDMA, RoCE and EFA print on a simulated host: `rdma link`, `show_gids`, `ibv_devinfo`,
-# `mlnx_qos` and `fi_info`, in the forms of published outputs (iproute2, MLNX_OFED, rdma-core, libfabric).
+# Output of `rdma link`, `show_gids`, `ibv_devinfo`, `mlnx_qos` and `fi_info` on a simulated host, in the formats of
+# published outputs (iproute2, MLNX_OFED, rdma-core, libfabric).
 
 _STATES = {"Active": "ACTIVE (4)", "Initializing": "INIT (2)", "Armed": "ARMED (3)", "Down": "DOWN (1)"}
 _MTU = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
@@ -72,7 +72,7 @@ def ibv_devinfo(node: Node) -> str:
 
 
 def mlnx_qos(node: Node) -> str:
-    """Return the outputs of all network devices of RoCE, each below a line with its name."""
+    """Return the output for all RoCE network devices, each below a line with its name."""
     found = []
     for hca in (hca for hca in node.all_hcas if hca.link_layer == "Ethernet"):
         on = "".join(f"   {int(number in node.pfc)}" for number in range(8)).removeprefix("   ")
@@ -92,8 +92,10 @@ def mlnx_qos(node: Node) -> str:
 
 
 def ecn(node: Node) -> str:
-    """Return the ECN switches of all RoCE ports as `grep -H` prints them (MLNX_OFED and DOCA manuals, "Explicit
-    Congestion Notification"). A virtual function has none."""
+    """Return the ECN settings of all RoCE ports as `grep -H` prints them.
+
+    Source: MLNX_OFED and DOCA manuals, "Explicit Congestion Notification". A virtual function has none.
+    """
     if node.virtualisation != "none":
         return ""
     return "".join(
@@ -106,7 +108,7 @@ def ecn(node: Node) -> str:
 
 
 def fi_info(node: Node) -> str:
-    """Return what libfabric prints of EFA devices: each is an entry of two fabrics. Empty on hosts without EFA."""
+    """Return libfabric's output for EFA devices, each of which is in two fabrics; empty on hosts without EFA."""
     if node.fabric != "efa":
         return ""
     return "".join(
@@ -121,7 +123,7 @@ _DISCARDED = "rx_discards_phy"
 
 
 def nic_counters(node: Node) -> str:
-    """Return what `ethtool -S` prints of every network device, each below a line with its name; names are mlx5's."""
+    """Return the output of `ethtool -S` for every network device, each below a line with its name. Names are mlx5's."""
     counters = ("rx_packets_phy", "tx_packets_phy", "rx_discards_phy", "tx_discards_phy", "rx_prio3_pause")
     return "".join(
         f"===== {netdev(hca)} =====\nNIC statistics:\n"
@@ -130,15 +132,15 @@ def nic_counters(node: Node) -> str:
     )
 
 
-# Renders what `mlxlink -m -c` prints on a simulated host, in the form of MFT 4.24 on a ConnectX-6 (a published
-# output) and with the fields of Mellanox/mstflint, mlxlink/modules.
+# Output of `mlxlink -m -c` on a simulated host, in the format of MFT 4.24 on a ConnectX-6 (a published output) and with
+# the fields of Mellanox/mstflint, mlxlink/modules.
 
 _SPEEDS = {100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
 _WIDTH = 32
 
 
 def every_port(node: Node) -> str:
-    """Return the outputs of all adapters, each below a line with its name, from which the simulated tool takes one."""
+    """Return the output for all adapters, each below a line with its name. The simulated tool selects one."""
     return "".join(f"===== {hca.name} =====\n{_port(hca)}" for hca in node.all_hcas)
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a rehearsal starts the resident program of its hosts."""
+"""Starts the resident program of a rehearsal's hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAVE = 0
 
 
 def resident_process(root: Path) -> ProcessSpec:
-    """Return the resident program: with the environment in which Python starts on a simulated host."""
+    """Return the resident program, with the environment of Python on a simulated host."""
     tools = load_host_tools()
     commands = json.dumps([command for name in TOOLS for command in tools.named(name).commands])
     sudo = str(DATA / "tools" / "sudo.sh")

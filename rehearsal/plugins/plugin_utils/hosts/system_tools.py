@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Renders what the system's own tools print on a simulated host: lspci, ibstat, the kernel log, chronyc."""
+"""Renders the output of system tools on a simulated host: lspci, ibstat, the kernel log, chronyc."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PORT_COUNTERS = (
 
 
 def pci_devices(node: Node, facts: PrintedFacts) -> str:
-    """Return what `lspci -Dnn` prints."""
+    """Return the output of `lspci -Dnn`."""
     lines = [*_PLAIN_DEVICES, *bridge_lines(node)]
     title = facts.title if facts.title != "GPU" else f"Device {node.gpu_pci_id.partition(':')[2]}"
     lines += [
@@ -56,7 +56,7 @@ def ibstat(node: Node) -> str:
 
 def _channel_adapter(hca: Hca) -> str:
     up = hca.physical_state == "LinkUp"
-    # A port that is not up reports the slowest rate; without a subnet manager it has no address.
+    # A port that is not up reports the slowest rate. Without a subnet manager it has no LID.
     rate = hca.rate_gbps if up else 10
     addressed = hca.state == "Active" and hca.link_layer == "InfiniBand"
     lid, sm_lid = (hca.lid, hca.sm_lid) if addressed else (65535 if hca.link_layer == "InfiniBand" else 0, 0)
@@ -94,7 +94,7 @@ def port_counters(node: Node) -> str:
 
 
 def dmi_tables(node: Node) -> str:
-    """Return what `dmidecode -t 0,1,2` prints, in the form of a published output of dmidecode 3.3."""
+    """Return the output of `dmidecode -t 0,1,2`, in the format of a published output of dmidecode 3.3."""
     return (
         "# dmidecode 3.3\nGetting SMBIOS data from sysfs.\nSMBIOS 3.3.0 present.\n\n"
         "Handle 0x0000, DMI type 0, 26 bytes\nBIOS Information\n\tVendor: Example Inc.\n"
@@ -108,7 +108,7 @@ def dmi_tables(node: Node) -> str:
 
 
 def kernel_logs(node: Node, booted: datetime) -> dict[str, str]:
-    """Return the kernel log in the four forms that journalctl and dmesg print."""
+    """Return the kernel log in the four formats of journalctl and dmesg."""
     forms: dict[str, list[str]] = {"journal-iso.txt": [], "journal.txt": [], "dmesg.txt": [], "dmesg-iso.txt": []}
     lines = [(line.at_s + n * line.every_s, line.text) for line in node.kernel_log for n in range(line.times)]
     for at_s, text in sorted(lines, key=lambda line: line[0]):
@@ -122,7 +122,7 @@ def kernel_logs(node: Node, booted: datetime) -> dict[str, str]:
 
 
 def chrony_tracking(node: Node, now: datetime) -> str:
-    """Return what `chronyc tracking` prints."""
+    """Return the output of `chronyc tracking`."""
     clock = node.clock
     if not clock.synchronised:
         reference, stratum, when, offset, leap = "00000000 ()", 0, datetime(1970, 1, 1), 0.0, "Not synchronised"

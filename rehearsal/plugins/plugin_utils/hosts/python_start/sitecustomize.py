@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every Python on a simulated host starts with: its clock, and what other hosts compiled from a zip file already.
+"""Startup of every Python on a simulated host: its clock, and compiled files that hosts share.
 
 Ansible sends a module with its libraries as a zip file, and Python compiles every file of a zip at each start. On a
-real host that is the host's time; here all hosts share one machine, and it is a third of what a module costs. Compiled
-files lie in a directory that all hosts of a rehearsal share, named by their source and by the Python that made them.
+real host that is the host's time; here all hosts share one machine, and it takes a third of a module's time. Compiled
+files are in a directory that all hosts of a rehearsal share, named by their source and by the Python that made them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from _imp import source_hash
 from types import CodeType
 from typing import Any
 
-# By how many seconds the clock of this host is ahead of the machine's (prepare.py).
+# Seconds by which the clock of this host is ahead of the machine's (prepare.py).
 _AHEAD = "/opt/gpu-node/out/clock-ahead.txt"
 _KEPT = os.environ.get("GPUFLEET_REHEARSAL_COMPILED", "")
-# Not public, so a Python that has it no more compiles everything.
+# Not public, so a Python without it compiles everything.
 _compile: Any = getattr(zipimport, "_compile_source", None)
 
 
 def _file_of(path: str, source: bytes) -> str:
-    """Return where the compiled form lies: by two hashes of the source, its length and name, and the Python."""
+    """Return the path of the compiled form: by two hashes of the source, its length and name, and the Python."""
     name = path.partition(".zip/")[2].replace("/", ".")
     hashes = "".join(source_hash(key, source).hex() for key in (1, 2))
     return f"{_KEPT}/{name}-{hashes}-{len(source)}.{sys.implementation.cache_tag}"
@@ -37,20 +37,20 @@ def _compiled(path: str, source: bytes) -> CodeType:
     kept = _file_of(path, source)
     try:
         with open(kept, "rb") as file:
-            # Only code is written there, below by this very function; marshal's type is Any.
+            # Only code is written there, by this function below. marshal's type is Any.
             return marshal.loads(file.read())  # type: ignore[no-any-return]
     except (OSError, ValueError, EOFError, TypeError):
-        # Nobody compiled it yet.
+        # Not compiled yet.
         pass
     code: CodeType = _compile(path, source)
     own = f"{kept}.{os.uname().nodename}-{os.getpid()}"
     try:
-        # Renamed when it is whole: another host may read at any time.
+        # Renamed once complete, since another host may read it at any time.
         with open(own, "wb") as written:
             written.write(marshal.dumps(code))
         os.rename(own, kept)
     except OSError:
-        # No room: the next one compiles again.
+        # Without space the next one compiles it again.
         pass
     return code
 
