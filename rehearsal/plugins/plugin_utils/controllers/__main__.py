@@ -14,5 +14,5 @@ if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # The watches wait for the server in threads of their own; nothing of theirs is worth waiting for.
+    # Threads of watches wait for the server; nothing of theirs has to be finished.
     os._exit(code)

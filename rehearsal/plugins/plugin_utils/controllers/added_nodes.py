@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes that somebody adds for pending pods: what Karpenter and cluster-autoscaler have in common.
+"""Nodes added for pending pods: the common part of the stand-ins of Karpenter and cluster-autoscaler.
 
-Both look at pods that the scheduler calls Unschedulable and that are of no DaemonSet (kubernetes-sigs/karpenter,
-pkg/utils/pod/scheduling.go: IsProvisionable; kubernetes/autoscaler, cluster-autoscaler FAQ), and both take a node away
-again that has no pods but those of DaemonSets. A node comes as a kubelet registers it; its GPUs are the GPU operator's.
+Both handle pods that the scheduler marks as Unschedulable and that belong to no DaemonSet (kubernetes-sigs/karpenter,
+pkg/utils/pod/scheduling.go: IsProvisionable; kubernetes/autoscaler, cluster-autoscaler FAQ), and both remove a node
+again that has only pods of DaemonSets. A node appears as a kubelet registers it; the GPU operator adds its GPUs.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from .cluster_facts import (
     key_of,
 )
 
-# On a node that was added: for which pod (its uid).
+# On an added node: the uid of the pod that it was added for.
 ADDED = "rehearsal.gpufleet.invalid/added-for"
 _BROKEN_DRIVER = {"nvidia-driver-daemonset": "CrashLoopBackOff"}
 
 
 class Told:
-    """Makes events about pods, each message once a pod."""
+    """Creates events about pods, each message once per pod."""
 
     def __init__(self, component: str) -> None:
-        """Nothing was told yet."""
+        """Start without events."""
         self._component = component
         self._told: set[tuple[str, str]] = set()
 
     def about(self, pod: Json, kind: str, reason: str, message: str) -> Iterator[Change]:
-        """Make an event, unless it was made before."""
+        """Create an event, unless it was created before."""
         uid, (namespace, name) = pod["metadata"]["uid"], key_of(pod)
         if (uid, message) in self._told:
             return
@@ -60,7 +60,7 @@ class Told:
 
 
 def unschedulable(view: ClusterView) -> list[Json]:
-    """Return the pods with GPUs that the scheduler has no node for."""
+    """Return the GPU pods for which the scheduler has no node."""
     return [
         pod
         for pod in view.all(PODS)
@@ -73,18 +73,18 @@ def unschedulable(view: ClusterView) -> list[Json]:
 
 
 def gpus_of(pod: Json) -> int:
-    """Return how many GPUs a pod asks for."""
+    """Return the number of GPUs that a pod requests."""
     limits = [(entry.get("resources") or {}).get("limits") or {} for entry in pod["spec"]["containers"]]
     return sum(int(entry.get(GPU_RESOURCE, 0)) for entry in limits)
 
 
 def affinity_expressions(pod: Json) -> list[Json]:
-    """Return the expressions of a pod's required node affinity, of all its terms."""
+    """Return the expressions of a pod's required node affinity, from all terms."""
     return [entry for term in _terms(pod) for entry in term.get("matchExpressions") or []]
 
 
 def names_nodes(pod: Json) -> bool:
-    """Whether a pod's required node affinity has fields, which are the names of nodes."""
+    """Return whether a pod's required node affinity has fields, which select nodes by name."""
     return any(term.get("matchFields") for term in _terms(pod))
 
 
@@ -95,26 +95,25 @@ def _terms(pod: Json) -> list[Json]:
 
 
 def added_nodes(view: ClusterView) -> list[Json]:
-    """Return the nodes that were added."""
+    """Return the added nodes."""
     return [node for node in view.all(NODES) if ADDED in annotations_of(node)]
 
 
 def idle(view: ClusterView, node: Json) -> bool:
-    """Whether a node that was added has done what it came for: the pod is gone and it has none but those of
-    DaemonSets."""
+    """Return whether an added node can go: its pod is gone and it has only pods of DaemonSets."""
     waiting = any(pod["metadata"]["uid"] == annotations_of(node)[ADDED] for pod in view.all(PODS))
     return not waiting and all(_of_daemon_set(pod) for pod in view.pods_on(node["metadata"]["name"]))
 
 
 def new_node(name: str, uid: str, labels: dict[str, str], owners: Iterable[Json] = ()) -> Json:
-    """Return a node that comes for the pod of that uid, as its kubelet registers it."""
+    """Return a node for the pod of that uid, as its kubelet registers it."""
     spec = NodeSpec(name=name, labels=labels, annotations={ADDED: uid})
     body = node_object(spec)
     return {**body, "metadata": {**body["metadata"], "ownerReferences": list(owners)}}
 
 
 def with_added_nodes(view: ClusterView, facts: ClusterFacts) -> ClusterFacts:
-    """Return the facts with those of the nodes that were added: hardware as that of the first node."""
+    """Return the facts including those of added nodes. Their hardware is that of the first node."""
     like = next(iter(facts.nodes.values()), None)
     names = [node["metadata"]["name"] for node in added_nodes(view)]
     if like is None or not names or facts.model is None:

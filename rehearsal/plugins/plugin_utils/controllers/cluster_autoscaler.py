@@ -3,10 +3,10 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Stand-in of cluster-autoscaler with one node group, to which the GPU nodes belong.
 
-As kubernetes/autoscaler has it: a node that is to come is tried with the labels of one that is there, its host name
-aside, and none of its pods but those of DaemonSets (cluster-autoscaler/simulator/node_info_utils.go); pods of a
-priority below -10 are expendable and get no node; its events, and the ConfigMap with its status (FAQ;
-clusterstate/api/types.go). A node without pods is taken away after a while (FAQ: how does scale-down work).
+As in kubernetes/autoscaler: a future node is simulated with the labels of an existing one, except its host name, and
+with only its DaemonSet pods (cluster-autoscaler/simulator/node_info_utils.go); pods of a priority below -10 are
+expendable and get no node; its events, and the ConfigMap with its status (FAQ; clusterstate/api/types.go). A node
+without pods is removed after a while (FAQ: how does scale-down work).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class ClusterAutoscaler:
     """Adds and removes nodes where the cluster has a cluster-autoscaler."""
 
     def __init__(self) -> None:
-        """Nothing was told yet."""
+        """Start without events."""
         self._told = Told(MANAGER)
         self._reported = False
 
     def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
-        """Return its writes; none where the cluster has none."""
+        """Return its writes; none where the cluster has no cluster-autoscaler."""
         if facts.model is None or facts.model.stack.node_autoscaler != MANAGER:
             return []
         behaviour, changes = facts.model.stack.added_node, self._status()
@@ -46,7 +46,7 @@ class ClusterAutoscaler:
         return changes
 
     def _status(self) -> list[Change]:
-        """Write the status once; nobody else writes it."""
+        """Write the status once, since nothing else writes it."""
         if self._reported:
             return []
         self._reported = True

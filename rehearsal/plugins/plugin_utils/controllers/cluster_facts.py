@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the simulated operators know of the hardware, taken from the cluster model."""
+"""Hardware facts of the simulated operators, from the cluster model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..model.values import ClusterModel
 from ..model.values import Gpu as ModelGpu
 from ..model.values import Node as ModelNode
 
-# Input and output of a controller: the objects of the cluster at one moment, and the writes it asks for. No I/O.
+# Input and output of a controller: the objects of the cluster at one moment, and its writes. No I/O.
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -30,7 +30,7 @@ CREATE, MERGE, STRATEGIC, REPLACE, DELETE = "create", "merge", "strategic", "rep
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write: `verb` on the object `name` of a kind; `manager` becomes the field manager."""
+    """One write: `verb` on the object `name` of a kind. `manager` is the field manager."""
 
     manager: str
     verb: str
@@ -45,7 +45,7 @@ class ClusterView:
     """The objects of a cluster at one moment, by kind, namespace and name."""
 
     def __init__(self, objects: Mapping[Kind, Mapping[Key, Json]]) -> None:
-        """Refer to the objects; nothing is copied."""
+        """Keep references to the objects; nothing is copied."""
         self._objects = objects
         self._pods_by_node: dict[str, list[Json]] | None = None
 
@@ -90,7 +90,7 @@ def is_deleted(item: Json) -> bool:
 
 
 def condition_of(item: Json, name: str) -> Json:
-    """Return a condition of an object's status, empty when it has none of that name."""
+    """Return a condition of an object's status, empty if it has none of that name."""
     for condition in (item.get("status") or {}).get("conditions") or []:
         if condition.get("type") == name:
             found: Json = condition
@@ -99,7 +99,7 @@ def condition_of(item: Json, name: str) -> Json:
 
 
 def is_true(item: Json, condition: str) -> bool:
-    """Tell whether a condition of an object holds."""
+    """Tell whether a condition of an object is True."""
     return condition_of(item, condition).get("status") == "True"
 
 
@@ -112,7 +112,7 @@ def available(view: ClusterView, kind: Kind, label: str, value: str) -> Json | N
 
 
 def owner_reference(item: Json, api_version: str, kind: str) -> Json:
-    """Return the owner reference that lets the garbage collector delete a child with its owner."""
+    """Return the owner reference with which the garbage collector deletes a child with its owner."""
     metadata = item["metadata"]
     reference = {"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"]}
     return {**reference, "controller": True}
@@ -121,7 +121,7 @@ def owner_reference(item: Json, api_version: str, kind: str) -> Json:
 ADMITS_WHOLE, ADMITS_SINGLY, ADMITS_NOTHING = "all-or-nothing", "partial", "not-running"
 GPU_RESOURCE = "nvidia.com/gpu"
 _HARDWARE = RECIPES / "hardware"
-# Fails where the model does not name an operand; it waits for all others.
+# Fails where the model names no operand, since it waits for all others.
 _LAST_OPERAND = "nvidia-operator-validator"
 
 
@@ -137,26 +137,26 @@ class GpuFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """One GPU node as the operators see it.
+    """One GPU node from the operators' view.
 
     Args:
         name: Kubernetes node name.
         machine: product name of the server.
         product: GPU product as nvidia-smi prints it.
         label: GPU product as feature discovery writes it.
-        family: architecture in small letters, such as `hopper`.
+        family: architecture in lower case, such as `hopper`.
         compute: compute capability, such as `9.0`.
         memory_mib: memory of one GPU.
         driver: driver version.
         cuda: CUDA version of the driver, such as `13.0`.
         gpus: GPUs that the driver lists.
         resources: extended resources that the device plugin offers; `unhealthy` of its GPUs are only in the capacity.
-        replicas: how often its label says that each GPU is given out.
-        mig_labels: what was asked of the MIG manager and its answer, as labels.
-        taints: its taints beyond Kubernetes' own; `cordoned` takes no pods at all.
+        replicas: number of replicas of each GPU in its label.
+        mig_labels: requested configuration of the MIG manager and its state, as labels.
+        taints: its taints beyond Kubernetes' own; `cordoned` accepts no pods at all.
         advertised: GPUs that the DRA driver publishes; without any its slice is missing.
         mig: whether its GPUs can be partitioned.
-        pod_faults: workload name to the reason for which its pod on this node keeps failing.
+        pod_faults: by workload name the reason for which its pod on this node keeps failing.
     """
 
     name: str
@@ -182,7 +182,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The cluster as the model has it, faults included.
+    """The cluster of the model, with its faults.
 
     Args:
         nodes: its GPU nodes by name.
@@ -190,7 +190,7 @@ class ClusterFacts:
         gang_largest: larger groups are admitted pod by pod; 0: no limit.
         claims_allocate: whether the devices of the DRA driver can be allocated.
         policy_state: state of the ClusterPolicy when all operands are ready.
-        deleted, scaled: releases whose first Deployment somebody deleted, or scaled to nothing.
+        deleted, scaled: releases whose first Deployment was deleted, or scaled to 0.
         model: the whole model, from which the output of programs is computed.
         skus: SKU facts by name.
     """
@@ -207,11 +207,11 @@ class ClusterFacts:
 
 
 def read_cluster_facts(model_file: Path, hardware: tuple[Path, ...] = ()) -> ClusterFacts:
-    """Read a model file; `hardware` are directories of SKU facts besides the collection's own.
+    """Read a model file. `hardware` are directories of SKU facts besides the collection's own.
 
     Raises:
         InputError: the file cannot be read.
-        NotFoundError: a SKU that is not known.
+        NotFoundError: an unknown SKU.
     """
     skus = load_hardware([_HARDWARE, *hardware])
     return cluster_facts_of(build_model(read_spec(model_file), skus), skus)
@@ -260,6 +260,6 @@ def _node(node: ModelNode, sku: Sku) -> NodeFacts:
 
 
 def _gpu(gpu: ModelGpu) -> GpuFacts:
-    # The root port has a bus of its own in front of the GPU's.
+    # The root port is on the bus before the GPU's.
     domain, bus, _rest = gpu.pci.split(":")
     return GpuFacts(gpu.index, gpu.uuid, gpu.pci, f"pci{domain}:{max(int(bus, 16) - 1, 0):02x}")

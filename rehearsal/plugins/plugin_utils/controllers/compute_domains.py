@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of the controller of ComputeDomains: the claim template of every domain, by which pods ask for a channel.
+"""Stand-in of the ComputeDomain controller: the claim template of every domain, with which pods request a channel.
 
 As the template of cmd/compute-domain-controller in kubernetes-sigs/dra-driver-nvidia-gpu has it.
 """
@@ -20,7 +20,7 @@ _CHANNEL = "channel"
 
 
 def reconcile(view: ClusterView, _facts: ClusterFacts) -> list[Change]:
-    """Return the claim templates to write, where nodes offer channels."""
+    """Return the claim templates to write, if nodes offer channels."""
     if not any(item["spec"]["driver"] == DOMAIN_DRIVER for item in view.all(RESOURCE_SLICES)):
         return []
     known = {key_of(item) for item in view.all(CLAIM_TEMPLATES)}

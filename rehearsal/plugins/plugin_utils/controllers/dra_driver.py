@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of the DRA driver: a ResourceSlice of GPUs and one of compute domains for each node with a ready plugin."""
+"""Stand-in of the DRA driver: ResourceSlices of GPUs and of compute domains for each node with a ready plugin."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
 
 
 def _outdated(view: ClusterView, item: Json) -> bool:
-    """Tell whether the plugin of a slice is gone; a plugin that only restarts keeps its slices."""
+    """Tell whether the plugin of a slice is gone. A plugin that only restarts keeps its slices."""
     installed = any(labels_of(item).get(_COMPONENT) == "kubelet-plugin" for item in view.all(DAEMON_SETS))
     return not installed or _plugin(view, item["spec"]["nodeName"]) is not None
 
@@ -77,7 +77,7 @@ def _write(name: str, body: Json, known: Json | None) -> Change | None:
 
 
 def _content(item: Json) -> list[Json]:
-    # The API server stamps the time of a taint on it.
+    # The API server adds the time to a taint.
     return [
         {**device, "taints": [{key: taint[key] for key in _TAINT} for taint in device.get("taints") or []]}
         for device in item["spec"].get("devices") or []
@@ -144,6 +144,6 @@ def _domain_device(kind: str) -> Json:
 
 
 def semantic_version(text: str) -> str:
-    """Return a version as the API demands it: three numbers without leading zeros (580.105.08 becomes 580.105.8)."""
+    """Return a version in the API's form: three numbers without leading zeros (580.105.08 becomes 580.105.8)."""
     numbers = [str(int(part)) for part in text.split(".") if part.isdecimal()]
     return ".".join([*numbers, "0", "0"][:3])

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of the upgrade controller of the GPU operator: walks nodes through the states of a driver upgrade.
+"""Stand-in of the GPU operator's upgrade controller: moves nodes through the states of a driver upgrade.
 
 Source: NVIDIA/k8s-operator-libs, pkg/upgrade (consts.go, common_manager.go, upgrade_inplace.go), and
-NVIDIA/gpu-operator, controllers/upgrade_controller.go. It works where ClusterPolicy says
-`driver.upgradePolicy.autoUpgrade`; a node with the skip label stays at upgrade-required, one that was cordoned when its
-upgrade began stays cordoned. Beyond `maxParallelUpgrades` only nodes that are cordoned already go on. A failed node
-goes on by itself once its driver pod is of the newest revision and ready. Draining is left to the pods' deletion by
-people: nothing of theirs is evicted here.
+NVIDIA/gpu-operator, controllers/upgrade_controller.go. It works if ClusterPolicy has
+`driver.upgradePolicy.autoUpgrade`. A node with the skip label stays at upgrade-required; one that was cordoned when its
+upgrade began stays cordoned. Beyond `maxParallelUpgrades` only nodes that are already cordoned continue. A failed node
+continues by itself once its driver pod has the newest revision and is ready. There is no draining: people delete the
+pods, and none is evicted here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DRIVER = "nvidia-driver-daemonset"
 _PREFIX = "nvidia.com/gpu-driver-upgrade"
 _STATE, _SKIP = f"{_PREFIX}-state", f"{_PREFIX}.skip"
 _INITIAL = f"{_PREFIX}.node-initial-state.unschedulable"
-# What follows when there is nothing to wait for.
+# Next state when there is nothing to wait for.
 _NEXT = {
     "cordon-required": "wait-for-jobs-required",
     "wait-for-jobs-required": "pod-deletion-required",
@@ -51,7 +51,7 @@ _IN_PROGRESS = (*_NEXT, "pod-restart-required", "validation-required", "uncordon
 
 
 def upgrade_policy(policy: Json) -> Json:
-    """Return the upgrade policy of a ClusterPolicy, empty where upgrades are left to people."""
+    """Return the upgrade policy of a ClusterPolicy, empty if upgrades are manual."""
     found: Json = ((policy.get("spec") or {}).get("driver") or {}).get("upgradePolicy") or {}
     return found if found.get("autoUpgrade") else {}
 

@@ -3,12 +3,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Stand-in of the controllers of gateways.
 
-Each accepts its class, makes a Deployment and a Service for every Gateway of that class, and calls the Gateway
-programmed whatever becomes of their pods. Conditions and their owners: gateway-api.sigs.k8s.io, "GatewayClass status"
-and "Gateway status"; what is made and its labels: GEP-1762 there, and agentgateway/agentgateway,
+Each accepts its class, creates a Deployment and a Service for every Gateway of that class, and marks the Gateway as
+programmed whatever the state of their pods. Conditions and their owners: gateway-api.sigs.k8s.io, "GatewayClass status"
+and "Gateway status"; created objects and their labels: GEP-1762 there, and agentgateway/agentgateway,
 controller/pkg/deployer and controller/pkg/controller/gw_controller.go; names of controllers: that project and
-kgateway-dev/kgateway.
-Left out: load balancers, the address is the Service's.
+kgateway-dev/kgateway. Without load balancers: the address is the Service's.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def _of_controller(view: ClusterView, manager: str) -> Iterable[Change]:
 
 
 def _served(view: ClusterView, manager: str, item: Json) -> Iterable[Change]:
-    """Yield what makes a Gateway served, then what tells it."""
+    """Yield the objects that serve a Gateway, then its status."""
     namespace, name = key_of(item)
     labels = {_NAME: name}
     metadata = {

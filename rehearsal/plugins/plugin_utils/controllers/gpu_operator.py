@@ -69,13 +69,13 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
     if facts.policy_state != "ready" and not waiting:
         waiting = [wanted[-1].state]
     if changes and not waiting:
-        # The status is written by the next pass, which sees the result of these changes.
+        # The next pass writes the status, once it has the result of these changes.
         return changes
     return [*changes, *_status(policy, namespace, waiting)]
 
 
 def _runtime_class(view: ClusterView, policy: Json) -> Iterable[Change]:
-    """Make the RuntimeClass of the name that the policy says (NVIDIA/gpu-operator, controllers/object_controls.go)."""
+    """Create the RuntimeClass named in the policy (NVIDIA/gpu-operator, controllers/object_controls.go)."""
     name = ((policy.get("spec") or {}).get("operator") or {}).get("runtimeClass") or "nvidia"
     if view.find(RUNTIME_CLASSES, name) is None:
         metadata = {"name": name, "ownerReferences": [owner_reference(policy, "nvidia.com/v1", "ClusterPolicy")]}
@@ -118,7 +118,7 @@ def _nodes(view: ClusterView, facts: ClusterFacts, policy: Json, wanted: tuple[O
         labels: dict[str, str | None] = {**placement_labels(node, wanted)}
         if FEATURE_DISCOVERY in running:
             labels |= feature_labels(node, strategy)
-        # A node keeps the label of an operand that was switched off unless it is taken away by name.
+        # The label of an operand that was switched off stays on a node unless it is removed by name.
         labels |= {
             key: None for key in labels_of(item) if key.startswith("nvidia.com/gpu.deploy.") and key not in labels
         }
@@ -141,7 +141,7 @@ def _running(view: ClusterView, node: NodeFacts, present: frozenset[str]) -> set
 
 
 def _resources(item: Json, node: NodeFacts, serving: bool) -> Iterable[Change]:
-    """Offer the node's GPUs while its device plugin runs; without it the kubelet sets their count to 0."""
+    """Offer the node's GPUs while its device plugin runs. Without it the kubelet sets their count to 0."""
     status = item.get("status") or {}
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
     offered = {key for key in capacity if key.startswith("nvidia.com/")}
@@ -149,7 +149,7 @@ def _resources(item: Json, node: NodeFacts, serving: bool) -> Iterable[Change]:
         return
     wanted = {key: str(count) if serving else "0" for key, count in node.resources.items()}
     wanted |= dict.fromkeys(offered - set(wanted), "0")
-    # The kubelet keeps devices that the plugin calls unhealthy in the capacity (its device manager, GetCapacity).
+    # The kubelet keeps devices that the plugin reports as unhealthy in the capacity (its device manager, GetCapacity).
     usable = {key: str(max(0, int(count) - node.unhealthy)) for key, count in wanted.items()}
     if any(capacity.get(key) != count or allocatable.get(key) != usable[key] for key, count in wanted.items()):
         body = {"status": {"capacity": wanted, "allocatable": usable}}
@@ -157,7 +157,7 @@ def _resources(item: Json, node: NodeFacts, serving: bool) -> Iterable[Change]:
 
 
 def _status(policy: Json, namespace: str, waiting: list[str]) -> Iterable[Change]:
-    """Write the state of the policy: ready, or not ready with the operand states that are missing."""
+    """Write the state of the policy: ready, or not ready with the missing operand states."""
     if waiting:
         reason = "DriverNotReady" if "state-driver" in waiting else "OperandNotReady"
         message = f"ClusterPolicy is not ready, states not ready: [{' '.join(waiting)}]"

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of KAI: its PodGroups become native ones, and what the real scheduler decides is copied back.
+"""Stand-in of KAI: its PodGroups become native ones, and the decisions of the real scheduler are copied back.
 
-Queues as in kai-scheduler/KAI-Scheduler: the chart brings the first two (its values, defaultQueue), a group whose
-queue does not exist waits with QueueDoesNotExist (820), one of a queue without a parent is not placed (its #621), and
-PodGroup.spec.queue decides, not a label (docs, external PodGroups). A group that asks for more GPUs than its queue,
-or one above it, has left of its limit waits with OverLimit; a limit that is 0 or not stated is none at all
+Queues as in kai-scheduler/KAI-Scheduler: the chart brings the first two (its values, defaultQueue), a group whose queue
+does not exist waits with QueueDoesNotExist (820), one of a queue without a parent is not placed (its #621), and
+PodGroup.spec.queue decides, not a label (docs, external PodGroups). A group that requests more GPUs than its queue, or
+one above it, has left of its limit waits with OverLimit; a limit of 0 or a missing one is no limit
 (docs/queues/README.md; pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go, whose message is
 GetJobOverMaxAllowedMessageForQueue's).
 """
@@ -55,7 +55,7 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
 
 
 def _queued(view: ClusterView, facts: ClusterFacts, group: Json, queues: list[Json]) -> Iterable[Change]:
-    """Admit a group whose queue can be used; any other waits, and says why."""
+    """Admit a group whose queue can be used. Any other one waits, with the reason in its status."""
     parents = {item["metadata"]["name"]: (item.get("spec") or {}).get("parentQueue") or "" for item in queues}
     queue = str((group.get("spec") or {}).get("queue") or "")
     usable, over = queue in parents and parents[queue] in parents, ""
@@ -77,7 +77,7 @@ def _queued(view: ClusterView, facts: ClusterFacts, group: Json, queues: list[Js
 
 
 def _over_limit(view: ClusterView, group: Json, queue: str, queues: dict[str, Json]) -> str:
-    """Return what KAI says of a group that its queue, or one above it, has not enough GPUs for; empty if each has."""
+    """Return KAI's message for a group if its queue, or one above it, has too few GPUs; else empty."""
     wanted = sum(map(_gpus, _pods_of(view, group)))
     held = [(entry, _gpus_held(view, entry)) for entry in view.all(KAI_POD_GROUPS)] if wanted else []
     name = queue

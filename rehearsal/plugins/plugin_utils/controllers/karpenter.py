@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of Karpenter: a NodeClaim and a node for a pod with GPUs that fits a NodePool, gone when it is empty.
+"""Stand-in of Karpenter: a NodeClaim and a node for a GPU pod that fits a NodePool, removed once it is empty.
 
-As kubernetes-sigs/karpenter has it: pods that it ignores without a word (pkg/controllers/provisioning/provisioner.go:
-Validate, pkg/apis/v1/labels.go: RestrictedLabels), labels that a pool does not know, limits of a pool
+As in kubernetes-sigs/karpenter: pods that it ignores without an event (pkg/controllers/provisioning/provisioner.go:
+Validate, pkg/apis/v1/labels.go: RestrictedLabels), labels that a pool does not have, limits of a pool
 (pkg/controllers/provisioning/scheduling/scheduler.go), its events (scheduling/events.go), and a claim that is
-Initialized once the GPUs that were asked for are allocatable (pkg/controllers/nodeclaim/lifecycle/initialization.go).
-An empty node that is Initialized goes (pkg/controllers/disruption/emptiness.go). Pools that are Ready are tried in the
-order of their names; nothing is packed, a node for a pod.
+Initialized once the requested GPUs are allocatable (pkg/controllers/nodeclaim/lifecycle/initialization.go). An empty
+node that is Initialized is removed (pkg/controllers/disruption/emptiness.go). Pools that are Ready are tried in the
+order of their names. There is no bin packing: one node per pod.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ _KNOWN = frozenset(
 
 
 class Karpenter:
-    """Adds and removes nodes where the cluster has a Karpenter."""
+    """Adds and removes nodes where the cluster has Karpenter."""
 
     def __init__(self) -> None:
-        """Nothing was told yet."""
+        """Start without events."""
         self._told = Told(MANAGER)
 
     def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
-        """Return its writes; none where the cluster has none."""
+        """Return its writes; none where the cluster has no Karpenter."""
         if facts.model is None or facts.model.stack.node_autoscaler != "karpenter":
             return []
         behaviour = facts.model.stack.added_node
@@ -123,7 +123,7 @@ def _is_restricted(key: str) -> bool:
 
 
 def _refused(view: ClusterView, pool: Json, pod: Json) -> str:
-    """Return why the pool makes no node for the pod, empty if it does."""
+    """Return why the pool creates no node for the pod, empty if it does."""
     name, template = pool["metadata"]["name"], (pool["spec"].get("template") or {})
     labels: dict[str, Any] = {**((template.get("metadata") or {}).get("labels") or {}), _POOL: name}
     for key, value in (pod["spec"].get("nodeSelector") or {}).items():
@@ -169,7 +169,7 @@ def _launched(view: ClusterView, claim: Json) -> Iterator[Change]:
 
 
 def _given_up(view: ClusterView, claim: Json) -> Iterator[Change]:
-    """Remove a claim that got no machine, once its pod is gone."""
+    """Remove a claim without a machine, once its pod is gone."""
     uid, launched = annotations_of(claim).get(ADDED), (claim.get("status") or {}).get("nodeName")
     if uid and not launched and all(pod["metadata"]["uid"] != uid for pod in view.all(PODS)):
         yield Change(MANAGER, DELETE, NODE_CLAIMS, claim["metadata"]["name"])
@@ -181,7 +181,7 @@ def _claim_of(view: ClusterView, node: Json) -> Json:
 
 
 def _initialized(view: ClusterView, node: Json) -> Iterator[Change]:
-    """Say of a claim whether its node has what was asked for."""
+    """Write into a claim whether its node has the requested GPUs."""
     claim = _claim_of(view, node)
     if not claim or is_true(claim, "Initialized"):
         return

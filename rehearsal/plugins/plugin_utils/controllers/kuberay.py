@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of KubeRay: the pods of a RayCluster, for the scheduler that the operator was told, and their group.
+"""Stand-in of KubeRay: the pods of a RayCluster for the operator's configured scheduler, and their group.
 
-As ray-project/kuberay has it: a head and the replicas of each group of workers, with the template's labels and
-`ray.io/...` of its own (ray-operator/controllers/ray/common/pod.go); with Volcano a PodGroup `ray-<cluster>-pg` of all
-of them, named by an annotation of each pod, and schedulerName volcano (batchscheduler/volcano/volcano_scheduler.go);
-with KAI schedulerName kai-scheduler and the queue as a label (batchscheduler/kai-scheduler/kai_scheduler.go). KAI's pod
-grouper then makes the group, of the head and the least replicas of each group of workers, and names it in the pods
-(KAI-Scheduler, pkg/podgrouper/podgrouper/plugins/ray/ray_grouper.go); here that is done as the pod is made, for the
-rehearsal's scheduler reads it only then. An operator that was told no scheduler makes pods for the default one.
+As in ray-project/kuberay: a head and the replicas of each group of workers, with the template's labels and its own
+`ray.io/...` (ray-operator/controllers/ray/common/pod.go); with Volcano a PodGroup `ray-<cluster>-pg` of all of them,
+named by an annotation of each pod, and schedulerName volcano (batchscheduler/volcano/volcano_scheduler.go); with KAI
+schedulerName kai-scheduler and the queue as a label (batchscheduler/kai-scheduler/kai_scheduler.go). KAI's pod grouper
+then creates the group, of the head and the least replicas of each group of workers, and names it in the pods
+(KAI-Scheduler, pkg/podgrouper/podgrouper/plugins/ray/ray_grouper.go). Here that happens when the pod is created, since
+the rehearsal's scheduler reads it only then. An operator without a configured scheduler creates pods for the default
+one.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _QUEUES = {"volcano": "volcano.sh/queue-name", "kai-scheduler": "kai.scheduler/q
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
-    """Return the groups and pods to make; none while the operator is not available."""
+    """Return the groups and pods to create; none while the operator is not available."""
     operator = available(view, DEPLOYMENTS, "app.kubernetes.io/name", MANAGER)
     if operator is None or (facts.model is not None and facts.model.stack.ray == "makes-nothing"):
         return []

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of Kueue for Jobs: a Workload for each that names a queue, and the Job goes on when its GPUs have quota.
+"""Stand-in of Kueue for Jobs: a Workload for each that names a queue. The Job is resumed once its GPUs have quota.
 
-As kubernetes-sigs/kueue has it: why a ClusterQueue is not Active (pkg/cache/scheduler/clusterqueue.go:
-inactiveReason), what a Workload without quota says (pkg/scheduler/flavorassigner: insufficient unused quota), and that
-an admitted Job is resumed (pkg/controller/jobframework/reconciler.go), and, where its configuration has
-waitForPodsReady, the condition PodsReady of every Workload (generatePodsReadyCondition there). Its webhook, which
-suspends such Jobs, is in the stand-in chart. One flavor a queue, no cohorts, no preemption, nothing is evicted; GPUs
-alone are counted.
+As in kubernetes-sigs/kueue: why a ClusterQueue is not Active (pkg/cache/scheduler/clusterqueue.go: inactiveReason), the
+message of a Workload without quota (pkg/scheduler/flavorassigner: insufficient unused quota), that an admitted Job is
+resumed (pkg/controller/jobframework/reconciler.go), and, if its configuration has waitForPodsReady, the condition
+PodsReady of every Workload (generatePodsReadyCondition there). Its webhook, which suspends such Jobs, is in the
+stand-in chart. One flavor per queue, no cohorts, no preemption, no eviction; only GPUs are counted.
 """
 
 from __future__ import annotations
@@ -160,7 +159,7 @@ def _admitted(view: ClusterView, job: Json, workload: Json, used: dict[str, int]
 
 
 def _waits_for_pods(view: ClusterView) -> bool:
-    """Whether the configuration has waitForPodsReady: by its being there in v1beta2, by `enable` before."""
+    """Return whether the configuration has waitForPodsReady: in v1beta2 by its presence, before that by `enable`."""
     for item in view.all(CONFIG_MAPS):
         if key_of(item)[1] == CONFIGURATION:
             text = (item.get("data") or {}).get(_CONFIGURATION_KEY) or ""
@@ -190,7 +189,7 @@ def _resumed(job: Json) -> Iterable[Change]:
 def _condition(
     kind: Kind, item: Json, name: str, status: str, reason: str, message: str, *more: str
 ) -> Iterable[Change]:
-    """Write a condition, and with it others of the same words, unless the object says so already."""
+    """Write a condition, and others with the same text, unless the object has it already."""
     known = condition_of(item, name)
     if (known.get("status"), known.get("message")) == (status, message):
         return

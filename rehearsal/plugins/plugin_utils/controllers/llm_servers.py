@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The HTTP servers behind vLLM pods: one port on loopback each, reached by port-forward.
+"""HTTP servers behind vLLM pods: one loopback port each, reached by port-forward.
 
-One thread answers for all of them; their speed and quality follow from the cluster model at that moment.
+One thread serves all of them. Their speed and quality follow from the current cluster model.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _RunningServer:
 
 @dataclass(slots=True)
 class LlmServers:
-    """Runs a server for every running vLLM pod; `ports` maps namespace and name of the Service to its port."""
+    """Runs a server for every running vLLM pod. `ports` maps namespace and name of the Service to its port."""
 
     rehearsal: Path
     wake: Callable[[], None]
@@ -49,7 +49,7 @@ class LlmServers:
     _loop: asyncio.AbstractEventLoop | None = None
 
     def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
-        """Start and stop servers as pods come and go; writes nothing to the cluster."""
+        """Start and stop servers as pods come and go. Nothing is written to the cluster."""
         wanted = {_key(pod): pod for pod in view.all(PODS) if _is_served(pod, facts)}
         for key in [key for key in self._running if key not in wanted]:
             self._stop(key)
@@ -107,7 +107,7 @@ def _key(pod: Json) -> Key:
 
 def _is_served(pod: Json, facts: ClusterFacts) -> bool:
     running = (pod.get("status") or {}).get("phase") == "Running" and not is_deleted(pod)
-    # Of all pods few are left, for which the nodes are gone through.
+    # Only few pods remain here, so the nodes are searched for each.
     node = _node(pod, facts) if running and handles(pod) else None
     if node is None or node.serving.state not in _SERVES:
         return False
@@ -115,7 +115,7 @@ def _is_served(pod: Json, facts: ClusterFacts) -> bool:
 
 
 def _has_recovered(pod: Json) -> bool:
-    """Whether a container that failed runs now; until then it has no weights to serve."""
+    """Return whether a failed container runs again. Until then it has no weights to serve."""
     status = ((pod.get("status") or {}).get("containerStatuses") or [{}])[0]
     return bool(status.get("restartCount")) and "running" in (status.get("state") or {})
 

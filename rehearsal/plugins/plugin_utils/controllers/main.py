@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The loop of the simulated operators: read the cluster, write what is missing, wait for a change."""
+"""The loop of the simulated operators: read the cluster, write changes, wait for a change."""
 
 from __future__ import annotations
 
@@ -81,20 +81,20 @@ from .cluster_facts import (
     read_cluster_facts,
 )
 
-# The objects of a cluster, kept up to date by watches, and the writes of the controllers to the API server.
+# Objects of a cluster, kept up to date by watches, and the controllers' writes to the API server.
 
-# The objects of a cluster, kept up to date by watches.
+# Objects of a cluster, kept up to date by watches.
 
 _WATCH_S = 600.0
-# Pause before a server that is away, or one that does not serve a kind yet, is asked again.
+# Pause before a server that is down, or does not serve a kind yet, is queried again.
 _AGAIN_S = 0.5
-# CRDs come with what is installed. While no Deployment comes or changes, the groups are asked for less often.
+# CRDs come with installed components. While no Deployment is added or changed, the groups are queried less often.
 _QUIET_AFTER_S, _QUIET_AGAIN_S = 10.0, 2.0
 _DELETED_KEPT = 4096
 
 
 class Store:
-    """The objects by kind; `changed` is set when one changed."""
+    """Objects by kind. `changed` is set when one changed."""
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         """Make an empty store for these kinds."""
@@ -110,12 +110,12 @@ class Store:
         return time.monotonic() - self._installed_at >= _QUIET_AFTER_S
 
     def view(self) -> ClusterView:
-        """Return the objects that are known now."""
+        """Return the currently known objects."""
         with self._lock:
             return ClusterView({kind: dict(items) for kind, items in self._objects.items()})
 
     def put(self, kind: Kind, item: Json) -> None:
-        """Keep an object, unless a later version of it is known, it was deleted since, or nobody follows its kind."""
+        """Keep an object, unless a later version of it is known, it was deleted since, or its kind is not watched."""
         if kind not in self._objects:
             return
         item["metadata"].pop("managedFields", None)
@@ -130,7 +130,7 @@ class Store:
         self.changed.set()
 
     def remove(self, kind: Kind, item: Json) -> None:
-        """Remove an object; a late answer to an earlier write does not bring it back."""
+        """Remove an object. A late response to an earlier write does not bring it back."""
         key, version = key_of(item), _version(item)
         with self._lock:
             known = self._objects[kind].get(key)
@@ -153,20 +153,20 @@ class Store:
 
 
 class Served:
-    """Which API groups the server serves, asked for once for all kinds that wait for their CRD."""
+    """API groups that the server serves, queried once for all kinds that wait for their CRD."""
 
     def __init__(self, cluster: Cluster, store: Store) -> None:
-        """Nothing is asked yet."""
+        """Start without a query."""
         self._cluster, self._store = cluster, store
         self._lock = threading.Lock()
         self._asked_at = 0.0
         self._groups: frozenset[str] = frozenset()
 
     def groups(self) -> frozenset[str]:
-        """Return the groups as they were at most half a second ago, or two where nothing is installed.
+        """Return the groups as they were at most half a second ago, or two if nothing is being installed.
 
         Raises:
-            BringupError: the server does not answer.
+            BringupError: the server does not respond.
         """
         with self._lock:
             if time.monotonic() - self._asked_at >= (_QUIET_AGAIN_S if self._store.is_quiet else _AGAIN_S):
@@ -179,10 +179,10 @@ class Served:
         """Wait for the group of a kind that is not served.
 
         Raises:
-            BringupError: the server does not answer.
+            BringupError: the server does not respond.
         """
         if kind.group in self.groups():
-            # Of another kind of the group, or in another version.
+            # Served for another kind of the group, or in another version.
             stop.wait(_AGAIN_S)
             return
         while not stop.wait(_AGAIN_S) and kind.group not in self.groups():
@@ -194,7 +194,7 @@ def _version(item: Json) -> int:
 
 
 def follow(cluster: Cluster, store: Store, kind: Kind, stop: threading.Event, served: Served) -> None:
-    """List and watch a kind until `stop` is set; ask again while the server or the kind is missing."""
+    """List and watch a kind until `stop` is set. Retry while the server or the kind is missing."""
     while not stop.is_set():
         try:
             items, version = cluster.list_with_version(kind)
@@ -219,7 +219,7 @@ def _say(kind: Kind, error: BringupError, stop: threading.Event) -> None:
 
 
 def _watch(cluster: Cluster, store: Store, kind: Kind, version: str, stop: threading.Event) -> None:
-    """Follow the changes after a version; when the server ends a watch, start the next one at its last version."""
+    """Watch the changes after a version. When the server ends a watch, start the next one at its last version."""
     while not stop.is_set():
         for event, item in cluster.watch(kind, Deadline.after(_WATCH_S), version=version):
             if stop.is_set():
@@ -231,7 +231,7 @@ def _watch(cluster: Cluster, store: Store, kind: Kind, version: str, stop: threa
                 store.put(kind, item)
 
 
-# Sends the writes of the controllers to the API server.
+# Sends the controllers' writes to the API server.
 
 _WORKERS = 8
 _JSON = "application/json"
@@ -240,7 +240,7 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def apply_changes(cluster: Cluster, store: Store, changes: Sequence[Change]) -> bool:
-    """Send the changes in parallel and store the answers; return whether all of them succeeded."""
+    """Send the changes in parallel and store the responses. Return whether all of them succeeded."""
     return all(map_bounded(lambda change: _apply_one(cluster, store, change), list(changes), _WORKERS))
 
 
@@ -248,7 +248,7 @@ def _apply_one(cluster: Cluster, store: Store, change: Change) -> bool:
     try:
         _send(cluster, store, change)
     except (ConflictError, NotFoundError):
-        # Another writer was first; the next pass sees what is left to do.
+        # Another client wrote first. The next pass does what is left.
         return False
     except BringupError as error:
         print(
@@ -313,10 +313,10 @@ _OF_BATCH: tuple[Reconcile, ...] = (
     kueue.reconcile,
     kuberay.reconcile,
 )
-# Changes come in bursts; one pass handles all that come within this time.
+# Changes come in bursts. One pass handles all that arrive within this time.
 _SETTLE_S = 0.03
 _SETTLE_PER_CHANGE_S = 0.002
-# So many times what one pass took lie between two, unless it took long for once.
+# Pause between two passes as a multiple of the last one's duration, up to a limit.
 _PASSES_APART, _APART_MOST_S = 3, 0.3
 _MODEL_CHECK_S = 1.0
 _REQUEST_LIMIT_S = 20.0
@@ -335,7 +335,7 @@ class Options:
 
 
 class ModelFile:
-    """The model file; `facts` is its content when it was last read."""
+    """The model file. `facts` is its content at the last read."""
 
     def __init__(self, path: Path, hardware: tuple[Path, ...]) -> None:
         """Read it.
@@ -349,7 +349,7 @@ class ModelFile:
         self.facts = read_cluster_facts(path, hardware)
 
     def refresh(self) -> bool:
-        """Read the file again if it changed; return whether it did. A broken file leaves the facts as they were."""
+        """Read the file again if it changed. Return whether it did. A broken file leaves the facts unchanged."""
         stamp = file_version(self._path)
         if stamp == self._stamp:
             return False
@@ -363,7 +363,7 @@ class ModelFile:
         return True
 
     def publish_applied(self) -> None:
-        """Write down which version of the file the last pass applied; tests wait for it."""
+        """Write the version of the file that the last pass applied. Tests wait for it."""
         if self._published != self._read:
             write_atomic(applied_file(self._path), self._read)
             self._published = self._read
@@ -442,14 +442,14 @@ def run(options: Options, stop: threading.Event) -> None:
 
 
 def _pause_s(took_s: float, changes: int) -> float:
-    """Return how long the next pass waits for more after the first change, from what this one took and wrote."""
+    """Return how long the next pass waits for more changes, from the duration and the number of writes of this one."""
     # On a large cluster, where pods start by the hundred, fewer and larger passes are faster.
     apart_s = max(took_s, min(_PASSES_APART * took_s, _APART_MOST_S))
     return max(_SETTLE_S, apart_s, min(_SETTLE_PER_CHANGE_S * changes, 1.0))
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the controllers until SIGTERM or SIGINT; return the exit code."""
+    """Run the controllers until SIGTERM or SIGINT. Return the exit code."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stop.set())

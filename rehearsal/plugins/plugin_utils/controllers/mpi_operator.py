@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of mpi-operator: worker pods, then the launcher as a Job, conditions from the launcher."""
+"""Stand-in of mpi-operator: worker pods, then the launcher as a Job, and conditions from the launcher."""
 
 from __future__ import annotations
 

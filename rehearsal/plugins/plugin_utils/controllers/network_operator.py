@@ -1,18 +1,17 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of the network operator: the state of its policy, its device plugins, and what a driver that asks for
-nvidia_peermem waits for.
+"""Stand-in of the network operator: the state of its policy, its device plugins, and nvidia_peermem's dependency.
 
-For `rdmaSharedDevicePlugin` and `sriovDevicePlugin` of a policy it makes a DaemonSet each, on nodes that have the label
-of NICs by node feature discovery and do not wait for the operator's driver (Mellanox/network-operator, manifests/
-state-rdma-shared-device-plugin and state-sriov-device-plugin); the policy is ready when each of them is, and names in
-`appliedStates` those that are not (pkg/state/manager.go, api/v1alpha1/nicclusterpolicy_types.go).
+For `rdmaSharedDevicePlugin` and `sriovDevicePlugin` of a policy it creates a DaemonSet each, on nodes that have the
+label of NICs by node feature discovery and do not wait for the operator's driver (Mellanox/network-operator,
+manifests/state-rdma-shared-device-plugin and state-sriov-device-plugin). The policy is ready when each of them is, and
+names in `appliedStates` those that are not (pkg/state/manager.go, api/v1alpha1/nicclusterpolicy_types.go).
 
-With driver.rdma.enabled the GPU operator's driver waits, on every node with a NIC of NVIDIA, for drivers of the NICs:
-for the file that the operator's own OFED container makes, or with useHostMofed for a module of the host
+With driver.rdma.enabled the GPU operator's driver waits, on every node with an NVIDIA NIC, for drivers of the NICs: for
+the file that the operator's own OFED container makes, or with useHostMofed for a module of the host
 (NVIDIA/gpu-operator, cmd/nvidia-validator/main.go: MOFED.runValidation, NvidiaPeermem.runValidation). That container
-comes with `ofedDriver` in a NicClusterPolicy, and with nothing else.
+comes only with `ofedDriver` in a NicClusterPolicy.
 """
 
 from __future__ import annotations
@@ -80,12 +79,15 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
 
 
 def has_nics(node: Node) -> bool:
-    """Tell whether a host has adapters of NVIDIA (PCI vendor 15b3), which those of EFA are not."""
+    """Tell whether a host has NVIDIA adapters (PCI vendor 15b3). Those of EFA are not."""
     return bool(node.present_hcas) and node.fabric in ("infiniband", "roce")
 
 
 def _labels(view: ClusterView, facts: ClusterFacts) -> Iterable[Change]:
-    """Node feature discovery's label of a host with NICs, and the operator's own: no driver of its is waited for."""
+    """Yield two labels of a host with NICs: that of node feature discovery, and the operator's own.
+
+    The latter means that the host waits for no driver of the operator.
+    """
     for node in facts.model.nodes if facts.model else ():
         item = view.find(NODES, node.name)
         if item is None or not has_nics(node):
@@ -128,7 +130,7 @@ def _daemon_set(plugin: DevicePlugin, policy: Json, namespace: str) -> Json:
 
 
 def with_waiting_drivers(view: ClusterView, facts: ClusterFacts) -> ClusterFacts:
-    """Return the facts in which the driver of a node waits for drivers of its NICs that nothing brings."""
+    """Return the facts in which the driver of a node waits for NIC drivers that nothing installs."""
     if facts.model is None or not any(_wants_ofed(policy) for policy in view.all(CLUSTER_POLICIES)):
         return facts
     if any((item.get("spec") or {}).get("ofedDriver") for item in view.all(NIC_CLUSTER_POLICIES)):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The operands of the GPU operator, and the labels and memory that nodes have of them."""
+"""Operands of the GPU operator, and the labels and memory of nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict im
 
 from .cluster_facts import MERGE, Change, ClusterFacts, ClusterView, Json, NodeFacts, owner_reference
 
-# The operands of the GPU operator: which ones a policy enables, their DaemonSets, and where they fail.
+# Operands of the GPU operator: those that a policy enables, their DaemonSets, and their faults.
 
 DEVICE_PLUGIN, FEATURE_DISCOVERY = "nvidia-device-plugin-daemonset", "gpu-feature-discovery"
 HASH = "nvidia.com/last-applied-hash"
@@ -26,7 +26,7 @@ _GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand, as operands.yaml has it."""
+    """One operand, from operands.yaml."""
 
     state: str
     name: str
@@ -77,7 +77,7 @@ def daemon_set(operand: Operand, policy: Json, namespace: str) -> Json:
     pod = {
         "nodeSelector": {operand.node_label: "true"},
         "priorityClassName": common.get("priorityClassName") or "system-node-critical",
-        # A stated list takes the place of the default (NVIDIA/gpu-operator, controllers/object_controls.go:
+        # A configured list replaces the default (NVIDIA/gpu-operator, controllers/object_controls.go:
         # applyCommonDaemonsetConfig).
         "tolerations": common.get("tolerations") or [_GPU_TAINT],
         "containers": containers,
@@ -103,7 +103,7 @@ def fault_of(node: NodeFacts, workload: str, present: frozenset[str]) -> str:
     """Return why the pod of a workload on a node does not become ready; empty if it does.
 
     Args:
-        node: the node as the model has it.
+        node: the node of the model.
         workload: name of the DaemonSet.
         present: names of the operands that the policy enables; only those can block others.
     """
@@ -121,7 +121,7 @@ def states_not_ready(facts: ClusterFacts, wanted: tuple[Operand, ...], sets: dic
     """Return the operator's states that are not ready, in order.
 
     Args:
-        facts: the cluster as the model has it.
+        facts: the cluster of the model.
         wanted: the operands that the policy enables.
         sets: the operands' DaemonSets by name.
     """
@@ -137,7 +137,7 @@ def states_not_ready(facts: ClusterFacts, wanted: tuple[Operand, ...], sets: dic
 
 
 def rolled_out(item: Json) -> bool:
-    """Tell whether every pod that a DaemonSet is to have is ready, and of its present form."""
+    """Tell whether all pods of a DaemonSet are ready and of its current revision."""
     status = item.get("status") or {}
     desired = status.get("desiredNumberScheduled", -1)
     seen = status.get("observedGeneration", 0) >= item["metadata"].get("generation", 1)
@@ -146,11 +146,11 @@ def rolled_out(item: Json) -> bool:
     )
 
 
-# The labels that node feature discovery, the GPU operator and GPU feature discovery put on a node.
+# Labels of a node from node feature discovery, the GPU operator and GPU feature discovery.
 
 
 def placement_labels(node: NodeFacts, wanted: tuple[Operand, ...]) -> dict[str, str]:
-    """Return the labels that the DaemonSets of the operator select."""
+    """Return the labels that the operator's DaemonSets select."""
     labels = {"feature.node.kubernetes.io/pci-10de.present": "true", "nvidia.com/gpu.present": "true"}
     for operand in wanted:
         if operand.deploy != "mig-manager" or node.mig:
@@ -194,7 +194,7 @@ def feature_labels(node: NodeFacts, mig_strategy: str) -> dict[str, str]:
     return {f"nvidia.com/{key}": value for key, value in values.items()}
 
 
-# The memory that the kubelet of each node offers to pods.
+# Memory that the kubelet of each node offers to pods.
 
 MANAGER = "rehearsal"
 
@@ -207,7 +207,7 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
         if item is None:
             continue
         offered = ((item.get("status") or {}).get("allocatable") or {}).get("memory")
-        # As the API server writes it in its shortest form.
+        # As the API server writes it, in the shortest form.
         wanted = f"{node.kubernetes.memory_gib // 1024}Ti" if node.kubernetes.memory_gib % 1024 == 0 else ""
         wanted = wanted or f"{node.kubernetes.memory_gib}Gi"
         if offered is not None and offered != wanted:

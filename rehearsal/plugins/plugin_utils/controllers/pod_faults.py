@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Failing operand pods: the model says which; KWOK shows it (annotation `rehearsal.gpufleet.invalid/fault`).
+"""Failing operand pods: the model has the faults, KWOK shows them (annotation `rehearsal.gpufleet.invalid/fault`).
 
-A pod of the DRA driver's kubelet plugin that looks for the driver where it is not stays in its init container, which
-asks for nvidia-smi again and again (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh), and goes
-on once the driver is there.
+A pod of the DRA driver's kubelet plugin that looks for the driver in the wrong place stays in its init container, which
+runs nvidia-smi again and again (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh), and continues
+once the driver is there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ def _changes(view: ClusterView, facts: ClusterFacts, present: frozenset[str]) ->
 
 
 def _without_driver(pod: Json, present: frozenset[str]) -> str:
-    """Return the fault of a plugin's pod whose driver root is the other one of operator and host."""
+    """Return the fault of a plugin's pod that looks for the driver in the wrong place.
+
+    The wrong place is the host's if the operator installs the driver, and the operator's otherwise.
+    """
     elsewhere = _HOSTS_ROOT if _DRIVER_APP in present else _OPERATORS_ROOT
     env = [entry for container in pod["spec"]["containers"] for entry in container.get("env") or []]
     roots = {entry.get("value") for entry in env if entry.get("name") == "NVIDIA_DRIVER_ROOT"}

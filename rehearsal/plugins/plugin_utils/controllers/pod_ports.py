@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ports of pods and commands in them, as in production: port-forward to a server on loopback, exec into a host's
-tools.
-"""
+"""Pod ports and commands, as in production: port-forward to a server on loopback, exec into a host's tools."""
 
 from __future__ import annotations
 
@@ -20,12 +18,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files imp
 from .cluster_facts import CREATE, DELETE, MERGE, Change, ClusterFacts, ClusterView, Json, is_deleted, key_of, labels_of
 from .slurm_operator import COMMANDS, runs_slurms_commands
 
-# Ports of pods: a server on loopback is the backend of a pod's port and is reached by port-forward, as in
-# production.
+# Pod ports: a server on loopback is the backend of a pod's port and is reached by port-forward, as in production.
 #
-# The owner of such a server registers it in a file (register_backend) at any time; it then serves all pods with
-# those labels, later ones too. The product reaches it with clients.http: `service_route(cluster,
-# ServiceRef(namespace, service, port))`.
+# The owner of such a server registers it in a file (register_backend) at any time. It then serves all pods with those
+# labels, including later ones. The product reaches it with clients.http: `service_route(cluster, ServiceRef(namespace,
+# service, port))`.
 
 MANAGER = "rehearsal"
 PORT_FORWARDS = Kind("kwok.x-k8s.io/v1alpha1", "PortForward", "portforwards")
@@ -33,7 +30,7 @@ PORT_FORWARDS = Kind("kwok.x-k8s.io/v1alpha1", "PortForward", "portforwards")
 
 @dataclass(frozen=True, slots=True)
 class PodBackend:
-    """A server on loopback behind the pods with these labels, and in this namespace if one is named.
+    """A server on loopback behind the pods with these labels, and in this namespace if one is given.
 
     `ports` maps container ports to ports of 127.0.0.1.
     """
@@ -43,7 +40,7 @@ class PodBackend:
     namespace: str = ""
 
     def matches(self, pod: Json) -> bool:
-        """Tell whether the pod is served by this backend."""
+        """Tell whether this backend serves the pod."""
         labels = labels_of(pod)
         here = self.namespace in ("", pod["metadata"]["namespace"])
         return here and all(labels.get(key) == value for key, value in self.labels.items())
@@ -57,7 +54,7 @@ def backends_directory(rehearsal: Path) -> Path:
 def register_backend(
     rehearsal: Path, name: str, labels: Mapping[str, str], ports: Mapping[int, int], namespace: str = ""
 ) -> None:
-    """Register a server on loopback as the backend of pods; a later call with the same name replaces it.
+    """Register a server on loopback as the backend of pods. A later call with the same name replaces it.
 
     Args:
         rehearsal: directory of the rehearsal.
@@ -80,12 +77,12 @@ def register_backend(
 
 
 def remove_backend(rehearsal: Path, name: str) -> None:
-    """Remove a registered backend: its pods serve nothing any more."""
+    """Remove a registered backend. Its pods then serve nothing."""
     (backends_directory(rehearsal) / f"{name}.json").unlink(missing_ok=True)
 
 
 def read_backends(directory: Path) -> tuple[PodBackend, ...]:
-    """Return the registered backends; a file that cannot be read is left out and reported on stderr."""
+    """Return the registered backends. A file that cannot be read is left out and reported on stderr."""
     found = []
     for path in sorted(directory.glob("*.json")):
         try:
@@ -108,12 +105,12 @@ class PodPorts:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the files again if one changed; return whether one did."""
+        """Read the files again if one changed. Return whether one did."""
         stamps = {path.name: path.stat().st_mtime_ns for path in self._directory.glob("*.json")}
         if stamps == self._stamps:
             return False
         self._stamps, self._known = stamps, {}
-        # By one label of each, the last: pods come by the thousand, and servers by the hundred.
+        # By the last label of each, since there are thousands of pods and hundreds of servers.
         for entry in (entry for entry in read_backends(self._directory) if entry.labels):
             self._known.setdefault(list(entry.labels.items())[-1], []).append(entry)
         return True
@@ -146,8 +143,8 @@ class PodPorts:
 # Commands in pods: `kubectl exec` into a pod of a GPU node runs that host's simulated tools.
 #
 # KWOK runs such a command on this machine: it looks the program up on its own PATH and adds the environment of the
-# ClusterExec that names the pod. So KWOK's PATH is a directory of shims, one script per tool; a shim runs the tool
-# of the same name in the directory that the environment names: the tools of the host on which the pod runs.
+# ClusterExec that names the pod. So KWOK's PATH is a directory of shims, one script per tool. A shim runs the tool of
+# the same name in the directory that the environment names: the tools of the host on which the pod runs.
 
 CLUSTER_EXECS = Kind("kwok.x-k8s.io/v1alpha1", "ClusterExec", "clusterexecs", namespaced=False)
 TOOLS_VARIABLE = "GPUFLEET_REHEARSAL_TOOLS"
@@ -157,7 +154,7 @@ _COMMON = ("sh", "bash", "cat", "env", "echo", "true", "false", "ls", "uname", "
 
 
 def exec_shims(rehearsal: Path) -> Path:
-    """Return the directory of the shims, which has to be the PATH of KWOK."""
+    """Return the directory of the shims, which has to be KWOK's PATH."""
     return rehearsal / "exec" / "bin"
 
 
@@ -172,7 +169,7 @@ def slurm_commands(rehearsal: Path) -> Path:
 
 
 def make_exec_shims(directory: Path, hosts: Path) -> None:
-    """Write a shim for every tool that any host has, and for a few programs that every image has."""
+    """Write a shim for every tool of any host, and for a few programs that every image has."""
     directory.mkdir(parents=True, exist_ok=True)
     tools = {path.name for host in sorted(hosts.glob("*/bin")) for path in host.iterdir() if not path.is_dir()}
     tools |= set(COMMANDS)
@@ -185,12 +182,12 @@ def make_exec_shims(directory: Path, hosts: Path) -> None:
 
 
 def _is_served(pod: Json) -> bool:
-    """Tell whether commands can be run in a pod: Jobs make them by the hundred, and nobody calls into those."""
+    """Tell whether commands can run in a pod. Jobs create hundreds of pods, in which no command is run."""
     return not is_deleted(pod) and _JOB_LABEL not in labels_of(pod)
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts, hosts: Path) -> list[Change]:
-    """Return the ClusterExecs to write: one per node, which names the pods on it, and one for those of a Slurm."""
+    """Return the ClusterExecs to write: one per node, which names the pods on it, and one for those of Slurm."""
     changes: list[Change] = []
     for node in facts.nodes.values():
         pods = [pod for pod in view.pods_on(node.name) if _is_served(pod) and not runs_slurms_commands(pod)]
@@ -200,7 +197,7 @@ def reconcile(view: ClusterView, facts: ClusterFacts, hosts: Path) -> list[Chang
 
 
 def _exec(view: ClusterView, name: str, pods: list[Json], tools: Path, more: dict[str, str]) -> list[Change]:
-    """Return what to write so that these pods run the programs of that directory."""
+    """Return the writes with which these pods run the programs of that directory."""
     names = sorted(pod["metadata"]["name"] for pod in pods)
     known = view.find(CLUSTER_EXECS, name)
     if known is None:

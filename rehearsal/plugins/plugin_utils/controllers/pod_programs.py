@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Programs in pods: what they print and how they end, really running or computed, and the log that a kubelet shows."""
+"""Programs in pods: their output and exit codes, real or computed, and the log that a kubelet shows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def cri_line(stream: str, text: str, at: datetime | None = None) -> str:
 
 
 def last_lines(path: Path) -> str:
-    """Return what the last lines of a log say, one line each; empty without one."""
+    """Return the text of the last lines of a log, one line each; empty without a log."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
     except OSError:
@@ -76,13 +76,16 @@ def last_lines(path: Path) -> str:
 
 
 def write_log(path: Path, lines: Sequence[tuple[str, str]]) -> None:
-    """Write a log whose lines follow each other as if a program had written them from now on."""
+    """Write a log with consecutive times, as if a program had written it from now on."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, "".join(_following(lines, datetime.now(UTC))))
 
 
 def _following(lines: Sequence[tuple[str, str]], begin: datetime) -> Iterator[str]:
-    """Give the lines as cri_line does; the text of a second is made once, for there are some thousand in it."""
+    """Yield the lines as cri_line does.
+
+    The text of a second is formatted once, since a second has some thousand lines.
+    """
     second = begin.replace(microsecond=0)
     shown, next_us = second.strftime("%Y-%m-%dT%H:%M:%S"), begin.microsecond
     for stream, text in lines:
@@ -105,7 +108,7 @@ class RealPod:
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit code when all of its output is in the log, else None; 128 + n after signal n, as a shell has it."""
+        """Exit code once all of its output is in the log, else None; 128 + n after signal n, as in a shell."""
         code = self.process.poll()
         if code is None or any(reader.is_alive() for reader in self.readers):
             return None
@@ -149,12 +152,12 @@ def _write_down(stream: str, pipe: IO[str] | None, log: Path, lock: threading.Lo
     wake()
 
 
-# Programs in pods: what they print and how they end comes from pod simulators (workloads/pod_simulator.py).
+# Programs in pods: their output and exit codes come from pod simulators (workloads/pod_simulator.py).
 #
-# The pods of a job are grouped and given to the simulator that handles one of them. It returns an output for each
-# pod: its lines become the pod's log, a file that a `Logs` object of KWOK names; its exit code becomes the
-# annotation by which KWOK ends the pod. An output with a process is produced by that process (see processes.py). A
-# new kind of program is a new simulator; nothing here depends on a particular one.
+# The pods of a job are grouped and given to the simulator that handles one of them. It returns an output for each pod:
+# its lines become the pod's log, a file that a `Logs` object of KWOK names; its exit code becomes the annotation by
+# which KWOK ends the pod. An output with a process is produced by that process (see above). A new kind of program is a
+# new simulator; nothing here depends on a particular one.
 
 MANAGER = "rehearsal"
 LOGS = Kind("kwok.x-k8s.io/v1alpha1", "Logs", "logs")
@@ -162,9 +165,9 @@ EXIT_ANNOTATION = "rehearsal.gpufleet.invalid/exit-code"
 MESSAGE_ANNOTATION = "rehearsal.gpufleet.invalid/termination-message"
 JOB_LABEL = "batch.kubernetes.io/job-name"
 PURPOSE_LABEL = "gpufleet.io/purpose"
-# How a kubelet calls a container that it starts again and again, as it does for ever with restartPolicy Always.
+# State in a kubelet of a container that is restarted again and again, as with restartPolicy Always.
 _CRASHES = "CrashLoopBackOff"
-# The program whose load the fabric counts.
+# The program whose load raises the fabric's counters.
 _NCCL = "nccl-tests"
 
 
@@ -179,7 +182,7 @@ class _Run:
 
 
 class PodPrograms:
-    """Runs the simulated programs of a rehearsal and remembers which jobs are running."""
+    """Runs the simulated programs of a rehearsal and tracks running jobs."""
 
     def __init__(
         self,
@@ -189,7 +192,7 @@ class PodPrograms:
         ports: Mapping[Key, int] | None = None,
         hosts: Path | None = None,
     ) -> None:
-        """Set the directories up; no job is running yet.
+        """Set the directories up. No job is running yet.
 
         Args:
             directory: where logs are written.
@@ -202,7 +205,7 @@ class PodPrograms:
         self._directory, self._wake, self._full = directory, wake, full
         self._ports: Mapping[Key, int] = {} if ports is None else ports
         self._runs: dict[str, _Run] = {}
-        # By uid: what a pod runs does not change, and every pass asks for every pod.
+        # By uid: the program of a pod never changes, and every pass queries every pod.
         self._simulators: dict[str, PodSimulator | None] = {}
 
     def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
@@ -219,7 +222,7 @@ class PodPrograms:
         return changes
 
     def _jobs(self, view: ClusterView) -> dict[str, tuple[PodSimulator, PodGroup]]:
-        """Return the jobs that a simulator handles, by the uid of their first pod."""
+        """Return the jobs with a simulator, by the uid of their first pod."""
         groups: dict[Key, tuple[PodSimulator, list[Json]]] = {}
         known, self._simulators = self._simulators, {}
         for pod in view.all(PODS):
@@ -277,7 +280,7 @@ class PodPrograms:
             timer.start()
 
     def _hurt(self, program: str, group: PodGroup, model: ClusterModel) -> None:
-        """Change the hosts of a job that this program's load changes."""
+        """Switch hosts of a job to their state after the load of this program."""
         places = {str(pod["spec"].get("nodeName", "")) for pod in group.running}
         for node in model.nodes:
             if self._hosts is not None and node.hurt_by == program and node.name in places:
@@ -295,7 +298,7 @@ class PodPrograms:
             return
         for key, pod in there.items():
             fault, shown = _fault_now(run.parts[key], run), annotations_of(pod).get(FAULT_ANNOTATION, "")
-            # Another's mark on a pod that does not fail of itself is left alone.
+            # A fault annotation from elsewhere on a pod without a fault of its own is left unchanged.
             if run.parts[key].fault and fault != shown:
                 body = {"metadata": {"annotations": {FAULT_ANNOTATION: fault or None}}}
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
@@ -312,8 +315,10 @@ class PodPrograms:
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], {"metadata": {"annotations": ended}})
 
     def _tell(self, key: Key, run: _Run, code: int) -> None:
-        """Keep the last words of a program that really ran in the log of the controllers: that of its pod goes with the
-        pod."""
+        """Copy the last lines of a really running program to the log of the controllers.
+
+        The log of its pod is deleted with the pod.
+        """
         if key in run.real and key not in run.told:
             run.told.add(key)
             said = last_lines(self._file(key))
@@ -325,7 +330,8 @@ class PodPrograms:
         which = "previousLogsFile" if part.fault else "logsFile"
         log = {"containers": containers, which: str(self._file((namespace, name))), "follow": False}
         metadata: Json = {"name": name, "namespace": namespace}
-        # In the namespace of a test it goes with the namespace: one by one the garbage collector asks for each.
+        # In a test's namespace it is deleted with the namespace: with owner references the garbage collector would
+        # query each.
         if not labels_of(pod).get(PURPOSE_LABEL):
             owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"]}
             metadata["ownerReferences"] = [owner]
@@ -353,7 +359,7 @@ def _fault_now(part: PodOutput, run: _Run) -> str:
 
 
 def _claimed(view: ClusterView) -> dict[Key, tuple[str, ...]]:
-    """Return the devices that each claim was given."""
+    """Return the devices allocated to each claim."""
     found = {}
     for claim in view.all(RESOURCE_CLAIMS):
         allocation = (claim.get("status") or {}).get("allocation") or {}

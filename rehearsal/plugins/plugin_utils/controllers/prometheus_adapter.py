@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of what prometheus-adapter is in the cluster: its APIService, and its rules for the server on loopback.
+"""Stand-in of prometheus-adapter in the cluster: its APIService, and its rules for the server on loopback.
 
-The server (telemetry/adapter.py) is no pod, so its Service is one of an external name, to which the API server goes by
-itself (kubernetes/kubernetes, staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go: ResolveCluster). The chart has a
-Service with an address and the same APIService (prometheus-community/helm-charts,
-charts/prometheus-adapter/templates/external-metrics-apiservice.yaml). Left out: an adapter without pods serves on, so
-that no namespace waits for an API that is not there (kubernetes/kubernetes#60807).
+The server (telemetry/adapter.py) is no pod, so its Service has an external name, which the API server resolves itself
+(kubernetes/kubernetes, staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go: ResolveCluster). The chart has a Service
+with an address and the same APIService (prometheus-community/helm-charts,
+charts/prometheus-adapter/templates/external-metrics-apiservice.yaml). One difference: an adapter without pods continues
+to serve, so that no namespace waits for a missing API (kubernetes/kubernetes#60807).
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class PrometheusAdapter:
     """Keeps the APIService and the rules up to date; does nothing where telemetry does not run."""
 
     def __init__(self, rehearsal: Path) -> None:
-        """Remember the directory."""
+        """Keep the directory."""
         self._directory = telemetry_directory(rehearsal)
         self._written = ""
 
     def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
-        """Return the objects to create or to delete; write the rules."""
+        """Return the objects to create or to delete, and write the rules."""
         port = self._port()
         if port is None or facts.model is None:
             return []

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of prometheus-operator: makes the pods of Prometheus and Alertmanager, and configures the real programs.
+"""Stand-in of prometheus-operator: creates the pods of Prometheus and Alertmanager, and configures the real programs.
 
-Both programs run on loopback (see telemetry/plan.py). Their pods are simulated; a port-forward to a pod reaches the
+Both programs run on loopback (see telemetry/plan.py). Their pods are simulated, and a port-forward to a pod reaches the
 program. A webhook that names a Service of the cluster reaches the process that simulates the receiver's pod.
 """
 
@@ -65,7 +65,7 @@ ALERTMANAGER_CONFIGS = Kind(f"{GROUP}/v1alpha1", "AlertmanagerConfig", "alertman
 WATCHED = (PROMETHEUSES, ALERTMANAGERS, PROMETHEUS_RULES, ALERTMANAGER_CONFIGS, NAMESPACES, SERVICES, STATEFUL_SETS)
 _EXPORTER = "nvidia-dcgm-exporter"
 _EXPORTER_PORT = 9400
-# The discard port: nothing listens there.
+# The discard port, which has no listener.
 _NOWHERE = 9
 _RELOAD_LIMIT_S, _AGAIN_S = 5.0, 1.0
 
@@ -90,14 +90,14 @@ class PrometheusOperator:
     """Keeps objects and configuration up to date; does nothing where the programs do not run."""
 
     def __init__(self, rehearsal: Path, wake: Callable[[], None]) -> None:
-        """Remember the directories; `wake` makes the controllers run another pass."""
+        """Keep the directories. `wake` makes the controllers run another pass."""
         self._rehearsal, self._directory, self._wake = rehearsal, telemetry_directory(rehearsal), wake
         self._written: dict[Path, str] = {}
         self._stale: set[str] = set()
         self._ports: dict[str, int] = {}
 
     def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
-        """Return the objects to create; write the configuration of the programs."""
+        """Return the objects to create, and write the configuration of the programs."""
         if not self._programs_run() or facts.model is None:
             return []
         operator = available(view, DEPLOYMENTS, "app.kubernetes.io/component", "prometheus-operator")
@@ -185,7 +185,7 @@ class PrometheusOperator:
 
 
 def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a label selector selects these labels; a missing selector selects nothing."""
+    """Tell whether a label selector selects these labels. A missing selector selects nothing."""
     if selector is None:
         return False
     words = selector.get("matchLabels") or {}
@@ -222,7 +222,7 @@ def _receiver_name(config: Json, name: str) -> str:
 
 
 def _route(config: Json) -> Json:
-    """Return the route of an AlertmanagerConfig: for alerts of its own namespace; other routes see them too."""
+    """Return the route of an AlertmanagerConfig, for alerts of its own namespace. Other routes get them too."""
     route = config["spec"].get("route") or {}
     matchers = [f'namespace="{config["metadata"]["namespace"]}"']
     matchers += [
@@ -243,7 +243,7 @@ def _receivers(config: Json, port: int) -> Iterable[Json]:
 
 
 def _targets(view: ClusterView, facts: ClusterFacts, port: int) -> Iterable[Json]:
-    """Return the scrape targets that the ServiceMonitor of the GPU operator leads to."""
+    """Return the scrape targets of the GPU operator's ServiceMonitor."""
     policies = [policy["spec"].get("dcgmExporter") or {} for policy in view.all(CLUSTER_POLICIES)]
     if not any((policy.get("serviceMonitor") or {}).get("enabled") for policy in policies) or facts.model is None:
         return

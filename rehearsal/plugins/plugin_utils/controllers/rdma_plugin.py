@@ -3,9 +3,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Stand-in of the RDMA shared device plugin: it offers the network adapters of each node to pods.
 
-Where the network operator runs it, a node whose pod of it is not ready offers none; where a site gives adapters out in
-a way of its own (no DaemonSet of the operator), it is always there. A configuration that matches no adapter of a node
-offers 0 (Mellanox/k8s-rdma-shared-dev-plugin, pkg/resources/resources_manager.go: an empty resource server).
+Where the network operator runs it, a node whose plugin pod is not ready offers none. Where a site allocates adapters in
+another way (no DaemonSet of the operator), it is always there. A configuration that matches no adapter of a node offers
+0 (Mellanox/k8s-rdma-shared-dev-plugin, pkg/resources/resources_manager.go: an empty resource server).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .network_operator import SHARED, has_nics
 
 MANAGER = "rdma-shared-device-plugin"
 RESOURCE = "rdma/rdma_shared_device_a"
-# The number of pods that may share the adapters of a node; 63 is from the examples of the plugin.
+# Number of pods that may share the adapters of a node; 63 is from the examples of the plugin.
 _SHARES = 63
 
 
 def adapter_offer(node: Node, *, operated: bool = False, runs: bool = True) -> dict[str, str]:
-    """Return the extended resources with which a node offers its adapters to pods, and how much of each.
+    """Return the extended resources with which a node offers its adapters to pods, and their amounts.
 
     Args:
-        node: the node; what its site gives out in a way of its own is there beside what the operator's plugin offers.
+        node: the node; the site's own resources are there beside those of the operator's plugin.
         operated: the network operator runs the plugin.
         runs: the operator's pod on the node is ready.
     """

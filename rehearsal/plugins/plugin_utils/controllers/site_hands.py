@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What people and programs of the site do to its cluster: taint and cordon nodes, delete or scale what charts made.
+"""Actions of the site on its cluster: it taints and cordons nodes, deletes or scales workloads of charts.
 
-Taints as in the documentation of GKE, AKS and EKS (recipes/workloads/tolerations.yaml); helm does not notice that an
-object of a release was deleted, and its list still says deployed.
+Taints as in the documentation of GKE, AKS and EKS (recipes/workloads/tolerations.yaml). helm does not notice that an
+object of a release was deleted, and still lists it as deployed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .cluster_facts import (
 
 MANAGER = "rehearsal"
 _RELEASE = "meta.helm.sh/release-name"
-# What they did to a node.
+# Annotations of a node with these actions.
 _TAINTED, _CORDONED = "rehearsal.gpufleet.invalid/tainted", "rehearsal.gpufleet.invalid/cordoned"
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
-    """Return what the site does now."""
+    """Return the site's current actions."""
     changes = [change for node in facts.nodes.values() for change in _node(view, node)]
     for name in sorted(facts.deleted | facts.scaled):
         changes += _workload(view, name, deleted=name in facts.deleted)
@@ -47,7 +47,7 @@ def _node(view: ClusterView, node: NodeFacts) -> Iterable[Change]:
         return
     spec, notes = item.get("spec") or {}, annotations_of(item)
     taints = spec.get("taints") or []
-    # What they put there they take away again; what others put there is none of their business.
+    # The site removes its own taints again, and leaves those of others unchanged.
     before = {tuple(entry) for entry in json.loads(notes.get(_TAINTED) or "[]")}
     wanted = [*(t for t in taints if not _compared([t]) & before), *(dict(taint) for taint in node.taints)]
     ours = sorted(_compared(dict(taint) for taint in node.taints))

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of Slinky's operator and of the Slurm that its pods are: how many workers are ready, and Slurm's commands.
+"""Stand-in of Slinky's operator and of the Slurm in its pods: the number of ready workers, and Slurm's commands.
 
-Pods have the labels of SlinkyProject/slurm-operator at v1.2.0 (internal/builder/labels); a worker's node of Slurm has
-the name of its pod's host, which a label of the pod says (internal/controller/nodeset/utils): the key of its NodeSet
-and a number (helm/slurm/templates/nodeset/nodeset-cr.yaml). What the commands print is as Slurm 22.05.8 printed it
-(Debian's slurm-wlm), asked for the same things healthy, with nodes down, with its partition down and with slurmctld
-ended.
+Pods have the labels of SlinkyProject/slurm-operator at v1.2.0 (internal/builder/labels). A worker's Slurm node has the
+name of its pod's host, which a label of the pod has (internal/controller/nodeset/utils): the key of its NodeSet and a
+number (helm/slurm/templates/nodeset/nodeset-cr.yaml). The commands' output is that of Slurm 22.05.8 (Debian's
+slurm-wlm) for the same queries: healthy, with nodes down, with its partition down and with slurmctld ended.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _SILENT = "Unable to contact slurm controller (connect failure)"
 
 
 def runs_slurms_commands(pod: Json) -> bool:
-    """Tell whether a pod is one in which Slurm's own commands are run."""
+    """Tell whether Slurm's own commands run in a pod."""
     return labels_of(pod).get(_APP) in (_HEAD, _LOGIN)
 
 
@@ -43,7 +42,7 @@ class SlurmOperator:
     """The operator, and the Slurm of its pods."""
 
     def __init__(self, directory: Path) -> None:
-        """Write the commands into this directory once there is a Slurm."""
+        """Set the directory for the commands, which are written once there is a Slurm."""
         self._directory = directory
 
     def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
@@ -120,7 +119,7 @@ def _node(name: str, state: str) -> str:
 
 
 def _job(names: list[str], state: str) -> str:
-    """Return the shell text of a job: it runs what follows its options on the first node."""
+    """Return the shell text of a job: it runs the words after its options on the first node."""
     if state == "silent":
         return _fails(f"srun: error: Unable to allocate resources: {_SILENT}")
     if state != "ok" or not names:

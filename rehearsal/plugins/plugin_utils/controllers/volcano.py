@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of Volcano: its PodGroups become native ones, and what the real scheduler decides is copied back."""
+"""Stand-in of Volcano: its PodGroups become native ones, and the decisions of the real scheduler are copied back."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _group(view: ClusterView, facts: ClusterFacts, group: Json, pods: list[Json]
     smallest = int(spec.get("minMember") or 1)
     queue = view.find(VOLCANO_QUEUES, str(spec.get("queue") or "default"))
     if queue is None or (queue.get("status") or {}).get("state") not in (None, "Open"):
-        # The real one's admission refuses the group; here it stays pending for ever.
+        # The real one's admission refuses the group; here it stays pending.
         if (group.get("status") or {}).get("phase") != "Pending":
             yield Change(MANAGER, MERGE, VOLCANO_POD_GROUPS, name, namespace, {"status": {"phase": "Pending"}})
         return
