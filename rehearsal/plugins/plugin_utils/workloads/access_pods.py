@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pods that list the GPUs which they got and end, and pods that look for device files of GPUs.
+"""Pods that list their GPUs and end, and pods that look for device files of GPUs.
 
-No container runs, so what a runtime would hand over is computed: as many working GPUs of the node as were asked for,
-and no device file for who asked for none. Containers that lose theirs say so in the words of
+No container runs, so the devices that a runtime would pass in are computed: as many working GPUs of the node as were
+requested, and no device file without a request. Containers that lose theirs print the messages of
 NVIDIA/nvidia-container-toolkit#48.
 """
 
@@ -24,7 +24,7 @@ def handles(pod: Json) -> bool:
 
 
 def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
-    """Return what the pod prints and that it ends at once."""
+    """Return the output of the pod, which ends at once."""
     if not group.running:
         return None
     pod = group.running[0]
@@ -47,13 +47,13 @@ def _listed(node: Node, count: int) -> PodOutput:
 
 
 def _slices(pod: Json) -> tuple[str, int] | None:
-    """Return the MIG profile that a pod asks for and how many of it, None where it asks for none."""
+    """Return the requested MIG profile of a pod and the number of devices, None without a request."""
     limits = (pod["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
     return next(((n.removeprefix(_MIG), int(amount)) for n, amount in limits.items() if n.startswith(_MIG)), None)
 
 
 def _with_slices(node: Node, profile: str, count: int) -> PodOutput:
-    """Return what a pod with slices of the first GPU sees: the GPU, and a line for each slice below it."""
+    """Return the output of a pod with MIG devices of the first GPU: the GPU, and a line for each device below it."""
     listed = _listed(node, 1)
     if listed.exit_code or not node.working_gpus:
         return listed

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""AIPerf: its export is computed; with FULL the pod's own command runs AIPerf against the server on loopback."""
+"""AIPerf: its export is computed. With FULL the pod's own command runs AIPerf against the server on loopback."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from .pod_simulator import (
 )
 from .vllm_pods import option
 
-# The export of AIPerf, computed: a closed loop of concurrent requests against the server of serving.py.
+# The computed export of AIPerf: a closed loop of concurrent requests against the server of llm_http.py.
 
 _PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """The load that the command line of AIPerf asks for."""
+    """The load in AIPerf's command line."""
 
     model: str
     url: str
@@ -58,7 +58,7 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True)
 class _LoadResult:
-    """The result of a load: completions of the warm-up and of the load, and its duration."""
+    """Result of a load: completions of the warm-up and of the load, and its duration."""
 
     warmup: tuple[Completion, ...]
     answers: tuple[Completion, ...]
@@ -70,7 +70,7 @@ def _load_result(
     accelerator: Accelerator, copies: int, serving: Serving, concurrency: int, counts: tuple[int, int, int, int]
 ) -> _LoadResult:
     warmup, requests, tokens, entries = counts
-    # A prompt that was asked before is in the cache.
+    # A repeated prompt is in the cache.
     how = pace(accelerator, concurrency / copies, serving, cached=entries < requests)
     answers = [completion(number, copies, tokens, how, serving) for number in range(warmup + requests)]
     # The warm-up ends before the load begins. During the load a free slot takes the next request at once.
@@ -87,10 +87,10 @@ def export_of(
 
     Args:
         load: the load.
-        accelerator: kind of the server's GPUs.
+        accelerator: GPU model of the server.
         copies: copies of the model that share the requests.
         serving: the server in the model.
-        name: seeds the noise: a run that is repeated under another name differs a little.
+        name: seeds the noise, so that a run repeated under another name differs a little.
         now: end of the load.
     """
     counts = (load.warmup, load.requests, load.output_tokens, load.entries)
@@ -236,7 +236,7 @@ def _address(words: list[str], pod: Json) -> tuple[str, str]:
 
 
 def _real_hosts(context: SimContext) -> list[str]:
-    """Return the hosts on which AIPerf really runs, faulty ones first: this machine cannot run it for all of them."""
+    """Return the hosts on which AIPerf really runs, faulty ones first. This machine cannot run it for all of them."""
     ordered = sorted(context.model.nodes, key=lambda node: (node.serving == Serving(), node.name))
     return [node.name for node in ordered[: serving_data()["full_hosts"]]]
 
@@ -275,7 +275,7 @@ def _copies(context: SimContext, node: Node) -> int:
 
 
 def load_options(words: list[str]) -> LoadOptions:
-    """Return the load that a command line of AIPerf asks for."""
+    """Return the load in a command line of AIPerf."""
     return LoadOptions(
         model=option(words, "--model", ""),
         url=option(words, "--url", ""),
@@ -292,19 +292,19 @@ def load_options(words: list[str]) -> LoadOptions:
 
 
 def _real(pod: Json, words: list[str], context: SimContext, port: int) -> PodOutput:
-    """Return the pod's own command with the program, the address and the tokenizer of this machine."""
+    """Return the pod's own command with the program, address and tokenizer of this machine."""
     place = Path(context.directory) / "aiperf" / pod["metadata"]["name"]
     tokenizer = write_tokenizer(Path(context.directory) / "aiperf" / "tokenizer")
     here = {option(words, "--url", ""): f"http://127.0.0.1:{port}", "aiperf": context.program(_SET, "aiperf")}
     argv = [here.get(word, word) for word in words]
     argv[argv.index("--tokenizer") + 1] = str(tokenizer)
-    # Not HF_HUB_OFFLINE: with it AIPerf takes the path of a tokenizer for a name of the hub. Not TMPDIR either: its
-    # sockets lie there, and the path of a socket is short.
+    # Not HF_HUB_OFFLINE: with it AIPerf takes the path of a tokenizer for a name of the hub. Not TMPDIR either: it has
+    # AIPerf's sockets, and the path of a socket has to be short.
     env = {
         **env_of(pod), "PACKAGE": "", "ARTIFACTS": str(place / "artifacts"), "HF_HOME": str(place / "hub"),
         # Compiled modules stay with the set, so that another checkout of this user has them.
         "HOME": str(place), "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": "",
-        # Else a directory of each load stays in /tmp, which in a pod is the pod's own (ai-dynamo/aiperf,
+        # Otherwise a directory of each load stays in /tmp, which in a pod is the pod's own (ai-dynamo/aiperf,
         # common/environment.py).
         "AIPERF_DATASET_MMAP_BASE_PATH": str(place),
     }  # fmt: skip

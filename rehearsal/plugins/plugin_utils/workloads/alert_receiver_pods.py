@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The receiver of test alerts: the pod's own program always runs, on loopback."""
+"""The receiver of test alerts: the pod's own program always really runs, on loopback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def handles(pod: Json) -> bool:
 
 
 def simulate(group: PodGroup, _context: SimContext) -> Mapping[str, PodOutput] | None:
-    """Return the program, on the port that Alertmanager has for the pod; it runs until it is removed."""
+    """Return the program, on the port at which Alertmanager reaches the pod. It runs until it is removed."""
     port = os.environ.get(PORT_VARIABLE, "")
     if not group.running or not port:
         return None

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The benchmark that a group of pods runs, read from the pods alone: test, options and pods of the ranks."""
+"""The benchmark of a group of pods, read only from the pods: test, options and pods of the ranks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+)([KMGT]?)B?", re.I)
 _RANKS = re.compile(r"(?:^|\s)-(?:np|n)\s+(\d+)\b")
 _PER_NODE = re.compile(r"ppr:(\d+):node|(?:^|\s)-N\s+(\d+)\b|(?:^|\s)-npernode\s+(\d+)\b")
-# Extended resources that bring network adapters into a pod.
+# Extended resources that add network adapters to a pod.
 _ADAPTERS = re.compile(r"^(rdma/|networking\.gke\.io\.networks/|.*\b(hostdev|hca|efa|sriov|mlnx|rdma|gdr)\w*)", re.I)
 GPU = "nvidia.com/gpu"
 _DEVICES_OF = "devices.gke.io/container."
@@ -34,8 +34,12 @@ _EVERY_ADAPTER = 1 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankPod:
-    """One pod with ranks (one per GPU): its host name, its node, how many units of network adapters it asks for, and
-    whether the daemon runs beside them that TCP transports from GPU to GPU need."""
+    """One pod with ranks, one per GPU.
+
+    - `hostname`, `node`: its host name and its node.
+    - `adapters`: number of requested network adapter units.
+    - `daemon`: whether the daemon for TCP transports between GPUs runs beside the ranks.
+    """
 
     hostname: str
     node: str
@@ -46,8 +50,11 @@ class RankPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """One run of nccl-tests. `per_process` is the number of GPUs of one process (`-g`), `slowest`: the time of the
-    slowest rank is printed and not the mean (`-a 3`)."""
+    """One run of nccl-tests.
+
+    - `per_process`: number of GPUs of one process (`-g`).
+    - `slowest`: the time of the slowest rank is printed, not the mean (`-a 3`).
+    """
 
     test: str
     places: tuple[RankPod, ...]
@@ -69,12 +76,15 @@ class Benchmark:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks, one a GPU."""
+        """Number of ranks, one per GPU."""
         return sum(place.gpus for place in self.places)
 
     @property
     def split(self) -> str:
-        """How NCCL_TESTS_SPLIT cuts the ranks: `MOD` a GPU per node in each communicator, `DIV` a node; else not."""
+        """Split of the ranks by NCCL_TESTS_SPLIT; empty without one.
+
+        With `MOD` each communicator has one GPU per node, with `DIV` it is one node.
+        """
         words = self.env.get("NCCL_TESTS_SPLIT", "").replace("%", "MOD ").replace("/", "DIV ").upper().split()
         whole = len(words) == 2 and words[1].isdecimal() and int(words[1]) == self.places[0].gpus
         return words[0] if whole and words[0] in ("MOD", "DIV") else ""
@@ -101,14 +111,14 @@ class Benchmark:
 
 
 def named_test(words: Sequence[str]) -> str:
-    """Return the name of the test that a command starts; empty without one."""
+    """Return the name of the test in a command; empty without one."""
     return next((word.rsplit("/", 1)[-1] for word in words if word.rsplit("/", 1)[-1] in TESTS), "")
 
 
 def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
     """Return the benchmark that a launcher starts on its members (pods with GPUs, in order of their ranks).
 
-    None where it starts none, and while it needs more machines than there are members.
+    None if it starts none, and while it needs more machines than there are members.
     """
     words = words_of(launcher)
     test = named_test(words)
@@ -136,7 +146,7 @@ def benchmark_of(launcher: Json, members: Sequence[Json]) -> Benchmark | None:
 
 
 def _process_counts(text: str, members: int, per_process: int) -> tuple[int, int]:
-    """Return the number of processes, in all and per machine, from the arguments of mpirun; 1 without mpirun."""
+    """Return the number of processes, in total and per machine, from the arguments of mpirun; 1 without mpirun."""
     if "mpirun" not in text and "mpiexec" not in text:
         return 1, 1
     ranks, per_node = _RANKS.search(text), _PER_NODE.search(text)
@@ -171,8 +181,10 @@ def rank_pod(pod: Json, gpus: int) -> RankPod:
 
 
 def _daemon(pod: Json) -> bool:
-    """Whether a container beside the ranks gets the GPUs' devices by annotation, and stays: the daemon of TCPX(O)
-    (GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/best-practice.md)."""
+    """Return whether a container beside the ranks gets the GPU devices by annotation, and stays.
+
+    That is the daemon of TCPX(O) (GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/best-practice.md).
+    """
     spec = pod["spec"]
     beside = [c for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]
     annotations = pod["metadata"].get("annotations") or {}
@@ -180,7 +192,7 @@ def _daemon(pod: Json) -> bool:
 
 
 def _adapter_units(spec: Json) -> int:
-    """How many units of adapters a pod asks for; one that may do everything on its host sees them all."""
+    """Return the number of requested adapter units of a pod. A privileged pod has all of them."""
     units = 0
     for container in spec.get("containers") or []:
         limits = (container.get("resources") or {}).get("limits") or {}

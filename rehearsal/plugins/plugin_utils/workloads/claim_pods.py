@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pods with a ResourceClaim that ask nvidia-smi for their GPUs: they see what the claim was given."""
+"""Pods with a ResourceClaim that run nvidia-smi: it lists the allocated GPUs."""
 
 from __future__ import annotations
 

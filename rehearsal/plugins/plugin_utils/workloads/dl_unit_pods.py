@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The DL unit test: the lines that the program in recipes/workloads/dl_unit/ writes, computed from the model.
+"""The DL unit test: the lines of the program in recipes/workloads/dl_unit/, computed from the model.
 
-A test holds these lines against those of the program itself. Equal GPUs give equal digests, as cuBLAS documents it
-(chapter "Results Reproducibility"). The part of its peak that a GPU reaches is that of public measurements of H100
-(NVIDIA/cutlass, media/docs: 700 to 800 of 989 TFLOPS in bfloat16), for every kind.
+A test compares these lines with those of the program itself. Equal GPUs give equal digests, as cuBLAS documents it
+(chapter "Results Reproducibility"). The share of its peak that a GPU reaches is that of public measurements of H100
+(NVIDIA/cutlass, media/docs: 700 to 800 of 989 TFLOPS in bfloat16), for every model.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _SHARE, _COPY_SHARE, _FP32_TFLOPS, _OTHER_TFLOPS = 0.73, 0.88, 50.0, 100.0
 _VERSIONS = {"torch": "2.8.0a0+34c6371d24.nv25.08", "cuda": "13.0", "cublas": "13.0.0", "cudnn": "91200"}
 _FP8_FROM = (8, 9)
 _FLIPPED_RUN, _WRONG_ROWS, _WRONG_BYTES, _INEXACT = 2, 3, 1, 20.0
-# SIGKILL, as the kernel ends a process for memory.
+# SIGKILL, as from the kernel's OOM killer.
 _KILLED = 137
 _GPU_NOISE = 0.004
-# Of its power limit, what a GPU draws in large products.
+# Share of its power limit that a GPU draws in large matrix products.
 _LOAD_POWER = 0.97
 
 
@@ -49,7 +49,7 @@ def handles(pod: Json) -> bool:
 
 
 def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
-    """Return what the one pod prints."""
+    """Return the output of the one pod."""
     if not group.running:
         return None
     pod = group.running[0]
@@ -152,7 +152,7 @@ class _Host:
         return {"event": "op", "op": name, "run": run, "digest": digest, "wrong": wrong, "absent": ""}
 
     def _load(self, gpu: Gpu) -> dict[str, Any]:
-        """Products in bfloat16 take a GPU to the limit that it is held to, so its share of that is what counts."""
+        """Return the load of a GPU. Products in bfloat16 reach its power limit, so the share of that limit counts."""
         limit_w = performance().training.power_limit_w * gpu.power_limit
         drawn = gpu.gemm * _LOAD_POWER
         loaded_s = self.load_s if drawn >= self.load_share else 0.0

@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""fio on the shared volume: the pod's own command really runs once in a rehearsal, with the real fio; what each node
-prints is that report with the figures of the model.
+"""fio on the shared volume: the pod's own command really runs once in a rehearsal.
 
-How fio tells of blocks that are not as they were written is in its verify.c (log_verify_failure) and io_u.c, and was
-seen with fio 3.33 on a file that was changed between the two jobs: lines before the document, error 84 (EILSEQ) of the
-job, exit code 1.
+Each node prints that report with the figures of the model.
+
+fio's output for blocks that differ from what was written is in its verify.c (log_verify_failure) and io_u.c, and was
+observed with fio 3.33 on a file that was changed between the two jobs: lines before the document, error 84 (EILSEQ) of
+the job, exit code 1.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
     lines = [(STDERR, line) for line in err.splitlines()]
     report = _taken_apart(out) if code == 0 else None
     if report is None:
-        # Not what the model says, but what happened.
+        # The actual result, not the model's.
         lines += [(STDOUT, line) for line in out.splitlines()]
         return {pod["metadata"]["name"]: PodOutput(lines=tuple(lines), exit_code=code or 1, run_s=_RUN_S)}
     before, document, after = report.before, report.document, report.after
@@ -76,7 +77,7 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
 
 
 def _sample(pod: Json, context: SimContext) -> tuple[int, str, str]:
-    """Run the pod's own command in a directory of the rehearsal; once for all pods that ask for the same."""
+    """Run the pod's own command in a directory of the rehearsal, once for all pods with the same request."""
     env, words, key = env_of(pod), words_of(pod), _key(pod, context)
     if key not in _SAMPLES:
         volume, programs = context.directory / "shared-volume", context.directory / "fio-bin"
@@ -94,7 +95,7 @@ def _sample(pod: Json, context: SimContext) -> tuple[int, str, str]:
 
 
 def put_sample(pod: Json, context: SimContext, sample: tuple[int, str, str]) -> None:
-    """Take a report that the real fio made before (exit code, stdout, stderr) for what this pod asks for."""
+    """Set an earlier report of the real fio (exit code, stdout, stderr) for the request of this pod."""
     _SAMPLES[_key(pod, context)] = sample
 
 
@@ -113,7 +114,7 @@ def _provide_fio(programs: Path) -> None:
 
 
 def _taken_apart(out: str) -> _Report | None:
-    """Return the lines up to the mark of the report, the report, and the lines after it."""
+    """Return the lines before the report's mark, the report, and the lines after it."""
     lines = out.split("\n")
     begin, end = f"{_MARK} begin", f"{_MARK} end 0"
     if begin not in lines or end not in lines:
@@ -139,7 +140,7 @@ def _scale_job(
 
 
 def _scale_side(side: dict[str, Any], speed: StorageSpeed, how: tuple[float, float], *, timed: bool) -> None:
-    """Give one side of a job the rate of the model; what takes longer answers later by as much."""
+    """Scale one side of a job to the rate of the model. Latencies grow by the same factor."""
     part, tail = how
     factor = speed.mib_s * _MIB * part / side["bw_bytes"]
     slower = speed.p99_ms * 1e6 / part / max(1.0, side["clat_ns"].get("percentile", {}).get("99.000000", 1.0))
@@ -162,7 +163,7 @@ def _scale_side(side: dict[str, Any], speed: StorageSpeed, how: tuple[float, flo
 
 
 def _corrupted(document: dict[str, Any], env: Mapping[str, str]) -> tuple[list[str], int]:
-    """Let one block of the second job come back otherwise than it was written."""
+    """Change the report so that one block of the second job was read back with other content."""
     job = next(job for job in document["jobs"] if job["jobname"] == "sequential-read")
     job["error"] = _EILSEQ
     place = f"{env.get('STORAGE_VOLUME', '')}/{env.get('STORAGE_DIRECTORY', '')}/data.1"

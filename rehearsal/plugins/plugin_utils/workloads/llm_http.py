@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A language model server with the HTTP API of vLLM: its answers, their latency, and a tokenizer without a
-download.
-"""
+"""A language model server with the HTTP API of vLLM: responses, their latency, and a tokenizer without a download."""
 
 from __future__ import annotations
 
@@ -25,19 +23,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict im
 from ..model.values import Serving
 from ..places import DATA
 
-# Latency and content of the answers of a simulated language model server, computed from the cluster model.
+# Latency and content of the responses of a simulated language model server, computed from the cluster model.
 #
 # The server on loopback sleeps for these times, and the computed export of AIPerf is made from them.
 
 _FILE = DATA / "serving.yaml"
 _STALLS = 8
-# A prime number: a fault of every nth request does not always meet the same variation.
+# A prime number, so that a fault of every n-th request does not always meet the same variation.
 _DRAWS = 1009
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One completion: time to first token, time per output token, number of tokens, or that it failed."""
+    """One completion: time to first token, time per output token, number of tokens, and whether it failed."""
 
     ttft_ms: float
     tpot_ms: float
@@ -46,7 +44,7 @@ class Completion:
 
     @property
     def latency_ms(self) -> float:
-        """Milliseconds to the last token."""
+        """Milliseconds until the last token."""
         return self.ttft_ms + max(self.tokens - 1, 0) * self.tpot_ms
 
 
@@ -70,7 +68,7 @@ def _serving_data() -> Mapping[str, Any]:
 
 
 def pace(accelerator: Accelerator, at_a_time: float, serving: Serving, *, cached: bool = True) -> Pace:
-    """Return the mean latencies at `at_a_time` concurrent requests per GPU; `cached`: prompts are in the cache."""
+    """Return the mean latencies at `at_a_time` concurrent requests per GPU. `cached`: prompts are in the cache."""
     data = serving_data()
     first = accelerator.simulated.ttft_ms or Latency(**data["ttft_ms"])
     each = accelerator.simulated.tpot_ms or Latency(**data["tpot_ms"])
@@ -80,7 +78,7 @@ def pace(accelerator: Accelerator, at_a_time: float, serving: Serving, *, cached
 
 
 def completion(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -> Completion:
-    """Return the completion of request `number` (from 0) of a server; the same every time."""
+    """Return the completion of request `number` (from 0) of a server. It is the same every time."""
     first, each = _variations()[number % _DRAWS]
     ttft, tpot = how.ttft_ms * first, how.tpot_ms * each
     if number < copies:
@@ -96,7 +94,7 @@ def completion(number: int, copies: int, tokens: int, how: Pace, serving: Servin
 
 @lru_cache(maxsize=1)
 def _variations() -> tuple[tuple[float, float], ...]:
-    """Return factors on the mean latencies of single requests, which are reused in turn."""
+    """Return factors on the mean latencies of single requests, which are used in turn."""
     spread, draw = serving_data()["spread"], random.Random(0)
     return tuple(
         (math.exp(draw.gauss(0.0, spread["ttft"])), max(0.5, draw.gauss(1.0, spread["tpot"])))
@@ -109,9 +107,9 @@ def _nth(number: int, every: int) -> bool:
 
 
 def completion_text(prompt: str, tokens: int, serving: Serving, engine: int, asked: int) -> tuple[str, int]:
-    """Return the continuation of a prompt and its number of tokens: it goes on counting from the last number.
+    """Return the continuation of a prompt and its number of tokens: it continues to count from the last number.
 
-    `engine` is the copy of the model that answers, `asked` how often it was asked before.
+    `engine` is the copy of the model that responds, `asked` the number of its earlier requests.
     """
     if serving.odd_engine not in (-1, engine):
         serving = replace(serving, answer="right")
@@ -136,7 +134,7 @@ _MOST = 4 << 20
 
 @dataclass(slots=True)
 class LlmServer:
-    """One server; its latency depends on the model of its node and on the number of concurrent requests."""
+    """One server. Its latency depends on the model of its node and on the number of concurrent requests."""
 
     name: str
     accelerator: Accelerator
@@ -148,11 +146,11 @@ class LlmServer:
 
     @property
     def model(self) -> str:
-        """Name of the model that it serves."""
+        """Name of the served model."""
         return self.serving.model or self.name
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
+        """Serve the requests of one connection."""
         try:
             while request := await _read(reader):
                 method, path, headers, body = request
@@ -180,13 +178,13 @@ class LlmServer:
             _send_json(writer, 404, _error("Not Found", 404))
 
     def _engine(self, headers: Headers, number: int) -> int:
-        """The engine that answers: the one that the header names (vLLM since v0.12.0), else the next one."""
+        """Return the engine that responds: the one in the header (vLLM since v0.12.0), else the next one."""
         named = headers.get("x-data-parallel-rank", "")
         engine = int(named) if named.isdecimal() else number % self.copies
         return (engine + 1) % self.copies if engine == self.serving.mute_engine else engine
 
     def _metrics(self) -> str:
-        """What vLLM's /metrics says of finished requests, in the names of vllm/v1/metrics/loggers.py."""
+        """Return vLLM's /metrics about finished requests, with the names of vllm/v1/metrics/loggers.py."""
         labels = f'finished_reason="length",model_name="{self.model}"'
         lines = ["# TYPE vllm:request_success_total counter"]
         for engine in range(self.copies):
@@ -243,7 +241,7 @@ class LlmServer:
     async def _events(self, chat: bool, found: Completion, asked: int, began_at: float) -> AsyncIterator[Json]:
         for number in range(found.tokens):
             due_s = (found.ttft_ms + number * found.tpot_ms) / 1000
-            # Sleep until the due time: a delay of one token on a busy machine does not delay the next.
+            # Sleep until the due time, so that a delay of one token on a busy machine does not delay the next.
             await asyncio.sleep(max(0.0, began_at + due_s - monotonic()))
             content: Json = {"delta": {"content": "a"}} if chat else {"text": "a"}
             yield {**self._event(), "choices": [{"index": 0, **content, "finish_reason": None}]}
@@ -256,7 +254,7 @@ class LlmServer:
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, str, Headers, bytes] | None:
-    """The next request: method, path, headers with small names, body; None at the end."""
+    """Return the next request: method, path, headers with names in lower case, body; None at the end."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.split("\r\n")
     headers = {name.strip().lower(): value.strip() for name, _mark, value in (line.partition(":") for line in lines)}
@@ -297,7 +295,7 @@ def _usage(prompt: int, completion: int) -> Json:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-# A tokenizer that needs no download: one token per byte, in the format of the Hugging Face library.
+# A tokenizer without a download: one token per byte, in the format of the Hugging Face library.
 
 _END = "<|endoftext|>"
 
@@ -332,7 +330,7 @@ def write_tokenizer(directory: Path) -> Path:
 
 
 def _letters() -> list[str]:
-    """Return a character for each byte: itself if it is printable, else one beyond 255."""
+    """Return a character for each byte: the byte itself if it is printable, else one beyond 255."""
     seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in seen]
     return [chr(byte) if byte in seen else chr(256 + hidden.index(byte)) for byte in range(256)]

@@ -24,7 +24,7 @@ Line = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """One rank: its number, its host and its GPU; `local` is its number on the host."""
+    """One rank: its number, its host and its GPU. `local` is its number on the host."""
 
     number: int
     host: Host
@@ -34,7 +34,7 @@ class Rank:
 
     @property
     def prefix(self) -> str:
-        """The prefix of every line of the rank."""
+        """Prefix of every line of the rank."""
         return f"{self.host.place.hostname}:{self.pid}:{self.pid} [{self.local}] NCCL INFO "
 
     def warning(self, place: str, text: str) -> list[str]:
@@ -54,21 +54,21 @@ def ranks_of(hosts: Sequence[Host]) -> list[Rank]:
 
 
 class NcclLog:
-    """The lines that NCCL logs in one run, filtered by the level and the subsystems that the environment sets."""
+    """Lines that NCCL logs in one run, filtered by the level and the subsystems in the environment."""
 
     def __init__(
         self, ranks: Sequence[Rank], env: Mapping[str, str], data: Performance, nvls: bool, seed: str,
         domains: Sequence[Sequence[Host]] = (), sharp: str = "",
     ) -> None:  # fmt: skip
         self._ranks, self._env, self._data, self._nvls = ranks, env, data, nvls
-        # What becomes of the jobs of SHARP that the plugin asks for, empty where it asks for none.
+        # Result of the SHARP jobs that the plugin requests, empty if it requests none.
         self._sharp = sharp
         self._draw = random.Random(f"speech/{seed}")
         self._level = env.get("NCCL_DEBUG", "").upper()
         self._wanted = _subsystems(env.get("NCCL_DEBUG_SUBSYS", ""))
         self._nodes = list(dict.fromkeys(rank.host.place.hostname for rank in ranks))
         self._per_node = ranks[0].host.place.gpus
-        # By host name: the number of its NVLink domain; those of several hosts are one node to NCCL.
+        # By host name the number of its NVLink domain. The hosts of one domain are one node to NCCL.
         self._domain = {host.place.hostname: n for n, domain in enumerate(domains) for host in domain}
         self._domain = self._domain or {name: n for n, name in enumerate(self._nodes)}
         self._clique = Counter(self._domain.values())
@@ -88,7 +88,7 @@ class NcclLog:
         return [text] if self._level in ("VERSION", "WARN") else []
 
     def init(self) -> list[str]:
-        """Return the lines of all ranks while the communicator is made, interleaved."""
+        """Return the interleaved lines of all ranks during the setup of the communicator."""
         return self._mixed(self._init_of(rank) for rank in self._ranks) if self.loud else []
 
     def connect(self, algorithms: Iterable[str]) -> list[str]:
@@ -219,7 +219,7 @@ class NcclLog:
         yield "INIT|GRAPH", f"Trees {trees}"
 
     def _ring(self, channel: int) -> list[int]:
-        """Return the ranks of a channel's ring in order: it enters a node at a GPU and leaves it at the one before."""
+        """Return the ranks of a channel's ring in order. It enters a node at a GPU and leaves it at the one before."""
         size, start = self._per_node, channel % self._per_node
         return [node * size + (start + step) % size for node in range(len(self._nodes)) for step in range(size)]
 
@@ -251,7 +251,10 @@ class NcclLog:
                 yield "INIT", "Connected NVLS tree"
 
     def _without_sharp(self, rank: Rank) -> list[str]:
-        """What the plugin says that gets no job (src/sharp_plugin.c), and NCCL, which goes on (src/transport.cc)."""
+        """Return the messages of a plugin without a job, and of NCCL, which continues.
+
+        Sources: src/sharp_plugin.c of the plugin, src/transport.cc of NCCL.
+        """
         if self._sharp != "no-manager" or rank.local >= len(rank.host.adapters):
             return []
         lines = rank.warning("sharp_plugin.c:440", "NET/IB : SHARP coll init error: Cannot create SHARP job(-11)")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""nccl-tests: the launcher's log has the output of all ranks; the other pods only run an SSH server."""
+"""nccl-tests: the launcher's log has the output of all ranks. The other pods only run an SSH server."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SSHD_LINES = ((STDOUT, "Server listening on 0.0.0.0 port 2222."),)
 
 
 def handles(pod: Json) -> bool:
-    """Tell whether a pod runs nccl-tests, or serves an MPIJob."""
+    """Tell whether a pod runs nccl-tests, or belongs to an MPIJob."""
     return ROLE_LABEL in labels_of(pod) or bool(named_test(words_of(pod)))
 
 
 def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
-    """Return the outputs once the launcher and every pod with ranks are running."""
+    """Return the outputs once the launcher and all pods with ranks run."""
     launcher = next((pod for pod in group.pods if _is_launcher(pod)), None)
     members = [pod for pod in group.pods if labels_of(pod).get(ROLE_LABEL) != "launcher"]
     if launcher is None or not _all_run([launcher, *members], group):
@@ -40,10 +40,10 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
     run = benchmark_of(launcher, members)
     if run is None:
         return None
-    # Pods of a Job are called `<job>-<index>-<random>`. The job's name seeds the noise, so repeated runs differ.
+    # Pods of a Job have names `<job>-<index>-<random>`. The job's name seeds the noise, so that repeated runs differ.
     output = simulate_run(run, context.model, context.skus, launcher["metadata"]["name"].rpartition("-")[0])
     outputs = {
-        # The workers of a Job end with the launcher; those of an MPIJob run until they are removed.
+        # The workers of a Job end with the launcher. Those of an MPIJob run until they are removed.
         _name(pod): PodOutput(lines=_SSHD_LINES, exit_code=_member_exit_code(pod, output.exit_code), run_s=output.run_s)
         for pod in members
     }
@@ -53,14 +53,14 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
 
 
 def limits_of(launcher: Json, members: Sequence[Json], model: ClusterModel) -> list[tuple[str, str]]:
-    """Return what `ulimit -l` says on every pod, where the launcher's script asks for it."""
+    """Return the output of `ulimit -l` on every pod, if the launcher's script runs it."""
     if not any("ulimit -l" in word for word in words_of(launcher)):
         return []
     lines = []
     for pod in members:
         place = rank_pod(pod, 0)
         node = model.node(place.node)
-        # As in NVIDIA/nccl-tests#206; of a kernel that cannot give memory the limit says nothing.
+        # As in NVIDIA/nccl-tests#206. With a kernel that cannot provide memory the limit tells nothing.
         limit = "8192" if not node.performance.memory_lock else "unlimited"
         lines.append((STDOUT, f"gpufleet: locked memory of {place.hostname} is {limit}"))
     return lines

@@ -19,7 +19,7 @@ from .performance import Performance, performance
 from .physics import SOCKET, Communicator, Host, Machine, choose, find_host, share, time_us
 from .pod_simulator import STDERR, STDOUT
 
-# The output of nccl-tests: devices, table and footer, column by column.
+# Output of nccl-tests: devices, table and footer, column by column.
 
 _REDUCING = ("AllReduce", "ReduceScatter", "Reduce")
 _ROOTED = ("Broadcast", "Reduce")
@@ -37,7 +37,7 @@ class Measured:
 
 
 def heading(run: Benchmark, ranks: Sequence[Rank], data: Performance) -> list[str]:
-    """Return what is printed before NCCL starts."""
+    """Return the lines before NCCL starts."""
     step = f"{run.factor}(factor)" if run.factor > 1 else f"{run.step}(bytes)"
     versions, code = data.versions, data.versions.nccl_code
     lines = [
@@ -56,7 +56,7 @@ def heading(run: Benchmark, ranks: Sequence[Rank], data: Performance) -> list[st
 
 
 def columns() -> list[str]:
-    """Return the head of the table."""
+    """Return the header of the table."""
     halves = "     time   algbw   busbw #wrong"
     units = "     (us)  (GB/s)  (GB/s)       "
     return [
@@ -90,7 +90,7 @@ def bandwidths(run: Benchmark, size: int, time: float) -> tuple[float, float]:
 
 
 def footer(run: Benchmark, rows: Sequence[Measured]) -> list[str]:
-    """Return what is printed after the table."""
+    """Return the lines after the table."""
     wrong = sum(1 for row in rows if row.wrong) * 2
     rates = [bandwidths(run, row.size, time)[1] for row in rows for time in (row.out_of_place_us, row.in_place_us)]
     return [
@@ -115,7 +115,7 @@ _MPIRUN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutput:
-    """The result of a run: lines of the launcher by stream, exit code (None: it never ends), duration."""
+    """Result of a run: lines of the launcher by stream, exit code (None: it never ends), duration."""
 
     lines: tuple[tuple[str, str], ...]
     exit_code: int | None
@@ -123,13 +123,13 @@ class RunOutput:
 
 
 def simulate_run(run: Benchmark, model: ClusterModel, skus: Mapping[str, Sku], name: str) -> RunOutput:
-    """Return what a run prints and how it ends.
+    """Return the output and the end of a run.
 
     Args:
         run: the benchmark and its pods.
-        model: the cluster, faults included.
+        model: the cluster, with its faults.
         skus: SKU facts by name.
-        name: seeds the noise: a run that is repeated under another name differs a little.
+        name: seeds the noise, so that a run repeated under another name differs a little.
 
     Raises:
         KeyError: a pod is on a node that the model does not have.
@@ -172,7 +172,7 @@ class _NcclRun:
         self.out: list[tuple[str, str]] = []
 
     def _asks_for_sharp(self, fabric: str, domains: Sequence[Sequence[Host]]) -> bool:
-        """Whether NCCL's plugin asks for jobs of SHARP: between nodes that all have InfiniBand, if it may."""
+        """Return whether NCCL's plugin requests SHARP jobs: if enabled, and between nodes that all have InfiniBand."""
         asked = self.run.env.get("NCCL_COLLNET_ENABLE") == "1" and fabric == "infiniband" and not self.run.split
         return asked and len(domains) > 1 and all(host.adapters for host in self.hosts)
 
@@ -227,7 +227,7 @@ class _NcclRun:
         return rows
 
     def _time_us(self, size: int) -> float:
-        # Several communicators run at the same time; nccl-tests print the mean of all ranks, or the longest (`-a 3`).
+        # Several communicators run at the same time. nccl-tests prints the mean of all ranks, or the longest (`-a 3`).
         times = []
         for communicator in self.communicators:
             algorithm, _protocol = self._choice(size, communicator)
@@ -236,7 +236,7 @@ class _NcclRun:
 
     @cached_property
     def _scale(self) -> float:
-        """How much longer than computed an operation takes, where a source says what this site reaches."""
+        """Factor on the computed time of an operation, where a source publishes this site's bandwidth."""
         if not self.published or len(self.communicators) > 1:
             return 1.0
         size, whole = self.run.largest, self.communicators[0]
@@ -264,7 +264,7 @@ class _NcclRun:
             self._row(row, [*fresh, *chosen], chosen)
 
     def _row(self, row: Measured, first: Sequence[str], second: Sequence[str]) -> None:
-        """Print a row in three pieces; lines of rank 0 on the same stream go between them."""
+        """Print a row in three pieces. Lines of rank 0 on the same stream go between them."""
         head, out_of_place, in_place = row_parts(self.run, row)
         if self.debug in ("", "stdout", "/dev/stdout") and (first or second):
             pieces = [head + (first[0] if first else ""), *first[1:]]
@@ -324,7 +324,10 @@ class _NcclRun:
 
 
 def _published(run: Benchmark, model: ClusterModel, hosts: Sequence[Host]) -> float:
-    """Bus bandwidth that a source tells of such a run, 0 without one: all adapters, and what NCCL chooses by itself."""
+    """Return the published bus bandwidth of such a run, 0 without one.
+
+    It holds for all adapters and NCCL's own choice.
+    """
     told = model.nccl.busbw_gbps
     alike = run.env.get("NCCL_ALGO", "") == model.nccl.algorithm and "NCCL_P2P_DISABLE" not in run.env
     alike = alike and not run.split and run.env.get("NCCL_MNNVL_ENABLE") != "0"
@@ -336,7 +339,7 @@ def _published(run: Benchmark, model: ClusterModel, hosts: Sequence[Host]) -> fl
 
 
 def _part_of(host: Host, model: ClusterModel) -> float:
-    """What faults leave of a host's speed."""
+    """Return the share of a host's speed that its faults leave."""
     node = host.node
     rails = [rail.goodput for rail in model.rails[: len(node.hcas)]]
     adapters = [hca.goodput for hca in host.adapters]
@@ -351,7 +354,7 @@ def _tapered(host: Host, taper: float) -> Host:
 
 
 def domains_of(hosts: Sequence[Host], rack_wide: bool, env: Mapping[str, str]) -> list[list[Host]]:
-    """Return the hosts by NVLink domain: each by itself, or those of a rack where NCCL uses its NVLink."""
+    """Return the hosts by NVLink domain: each alone, or those of a rack if NCCL uses its NVLink."""
     if not rack_wide or env.get("NCCL_MNNVL_ENABLE") == "0" or env.get("NCCL_P2P_DISABLE") == "1":
         return [[host] for host in hosts]
     racks: dict[str, list[Host]] = {}
@@ -361,7 +364,7 @@ def domains_of(hosts: Sequence[Host], rack_wide: bool, env: Mapping[str, str]) -
 
 
 def _joined(hosts: Sequence[Host]) -> Machine:
-    """Return the hosts of one NVLink domain as the one machine that they are to NCCL."""
+    """Return the hosts of one NVLink domain as a single machine, as NCCL treats them."""
     machines = [host.machine for host in hosts]
     slowest = {name: min(m.local_gb_per_s[name] for m in machines) for name in machines[0].local_gb_per_s}
     return Machine(
@@ -385,8 +388,10 @@ def communicators_of(
 
 
 def _rail(machine: Machine, number: int) -> Machine:
-    """Return one GPU of a machine with its part of the adapters: several where there are more of them than GPUs, a
-    share of one where there are fewer."""
+    """Return one GPU of a machine with its share of the adapters.
+
+    With more adapters than GPUs it has several, with fewer a part of one.
+    """
     adapters, gpus = machine.adapters_gb_per_s, machine.gpus
     if not adapters:
         return replace(machine, gpus=1)

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pods that read the kernel of their node for a snapshot, as a container without rights sees it.
+"""Pods that read the kernel of their node for a snapshot, from an unprivileged container.
 
 /proc is the node's, whatever the container may do: modules (proc(5)), the boot parameters, the files of the driver
 (NVIDIA/open-gpu-kernel-modules, kernel-open/nvidia/nv-procfs.c, with its tabs); sysctls of the pod's own namespaces are
 not the node's. cgroup.events has `populated` and `frozen` (Linux, cgroup-v2.rst). nvidia-smi is there only with a
-RuntimeClass that brings it.
+RuntimeClass that adds it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def handles(pod: Json) -> bool:
 
 
 def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
-    """Return what the script of the pod prints, tool by tool."""
+    """Return the output of the pod's script, tool by tool."""
     if not group.running:
         return None
     pod = group.running[0]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The speed of the simulated hardware: rehearsal/recipes/performance.yaml."""
+"""Speed of the simulated hardware: rehearsal/recipes/performance.yaml."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Standard deviation of a whole run and of one row, as a part of the value."""
+    """Standard deviation of a whole run and of one row, relative to the value."""
 
     run: float
     row: float
@@ -34,7 +34,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTime:
-    """Seconds that a simulated run takes."""
+    """Duration of a simulated run in seconds."""
 
     base: float
     per_node: float
@@ -42,7 +42,7 @@ class RunTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nvls:
-    """Least number of GPUs per node with which NCCL lets NVLink switches reduce."""
+    """Minimum number of GPUs per node with which NCCL uses reductions in NVLink switches."""
 
     gpus: int
 
@@ -59,10 +59,15 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSpeed:
-    """`efficiency` is the share of a GPU's peak that training reaches if its kind does not state it; `gpu_noise` and
-    `step_noise` are relative deviations; `hidden` is the share of the compute time that hides the exchange of
-    gradients. `data_us` is what a CPU needs for one place of a sequence, `loading_s` and `ready_s` what a pod needs to
-    load PyTorch and a rank for its device, `busy_clock` the part of the greatest clock that a busy GPU has."""
+    """Speed of a training.
+
+    - `efficiency`: share of a GPU's peak that training reaches, if its model does not have it.
+    - `gpu_noise`, `step_noise`: relative deviations.
+    - `hidden`: share of the compute time that hides the exchange of gradients.
+    - `data_us`: time of a CPU for one place of a sequence.
+    - `loading_s`, `ready_s`: time of a pod to load PyTorch, and of a rank for its device.
+    - `busy_clock`: share of the maximum clock that a busy GPU has.
+    """
 
     efficiency: float
     gpu_noise: float
@@ -79,7 +84,7 @@ class TrainingSpeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSpeed:
-    """What a host reaches on the shared volume in one pattern, and its 99th percentile of the latency."""
+    """Speed of a host on the shared volume in one pattern, and the 99th percentile of its latency."""
 
     mib_s: float
     p99_ms: float
@@ -87,7 +92,7 @@ class StorageSpeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
-    """The whole file; its comments explain the fields."""
+    """The whole file. Its comments explain the fields."""
 
     nvlink_gb_per_s: dict[str, float]
     nvlink_efficiency: dict[str, float]
@@ -111,6 +116,6 @@ def performance() -> Performance:
     """Return the data.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file is not valid.
     """
     return decode(Performance, read_yaml(_FILE), str(_FILE))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The time that a collective takes on the simulated hardware, and which network NCCL finds in a pod. Pure."""
+"""Duration of a collective on the simulated hardware, and the network that NCCL finds in a pod. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..model.values import ClusterModel, Hca, Node, Rail
 from .benchmark import RankPod
 from .performance import Performance
 
-# The time that a collective takes on the simulated hardware. Pure.
+# Duration of a collective on the simulated hardware. Pure.
 #
-# A collective has a stage within every node (NVLink or PCIe) and one between nodes (adapters or TCP). Data is cut
-# into equal channels, so the slowest adapter of the slowest node sets the pace of all. The two stages overlap, not
-# quite.
+# A collective has a stage within every node (NVLink or PCIe) and one between nodes (adapters or TCP). Data is cut into
+# equal channels, so the slowest adapter of the slowest node sets the pace of all. The two stages overlap, but not
+# completely.
 
 RING, TREE, NVLS, NVLS_TREE, COLLNET = "RING", "TREE", "NVLS", "NVLS_TREE", "COLLNET_DIRECT"
 _LL, _LL128, _SIMPLE = "LL", "LL128", "SIMPLE"
@@ -25,12 +25,12 @@ _LL, _LL128, _SIMPLE = "LL", "LL128", "SIMPLE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One node in a run: how many GPUs take part, and what its network gives.
+    """One node in a run: the participating GPUs, and the speed of its network.
 
     Args:
-        gpus: GPUs of the node that take part.
+        gpus: participating GPUs of the node.
         local_gb_per_s: bus bandwidth within the node, by algorithm.
-        adapters_gb_per_s: speed of each adapter that is used, one direction; none over TCP.
+        adapters_gb_per_s: speed of each used adapter, one direction; none over TCP.
     """
 
     gpus: int
@@ -38,7 +38,7 @@ class Machine:
     adapters_gb_per_s: tuple[float, ...]
 
     def network_gb_per_s(self, data: Performance) -> float:
-        """Speed of the whole node: every adapter gets an equal part, so the slowest counts."""
+        """Return the speed of the whole node. Every adapter gets an equal part, so the slowest counts."""
         if not self.adapters_gb_per_s:
             return data.socket_gb_per_s
         return min(self.adapters_gb_per_s) * len(self.adapters_gb_per_s)
@@ -46,8 +46,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Communicator:
-    """The nodes of one communicator. `direct`: GPUs of a node reach each other without a network adapter. `sharp`: the
-    switches between the nodes reduce."""
+    """The nodes of one communicator.
+
+    - `direct`: GPUs of a node reach each other without a network adapter.
+    - `sharp`: the switches between the nodes reduce.
+    """
 
     machines: tuple[Machine, ...]
     nvls: bool
@@ -61,12 +64,12 @@ class Communicator:
 
     @property
     def socket(self) -> bool:
-        """Whether any of the nodes has no adapter, and so all talk TCP."""
+        """Whether one of the nodes has no adapter, so that all of them use TCP."""
         return any(not machine.adapters_gb_per_s for machine in self.machines)
 
 
 def local_speed(node: Node, generation: int | None, data: Performance) -> dict[str, float]:
-    """Return the bus bandwidth within a node, by algorithm, as its GPUs and links are."""
+    """Return the bus bandwidth within a node, by algorithm, from its GPUs and links."""
     links = min((gpu.nvlinks_up for gpu in node.gpus), default=0)
     if not links:
         return {"ring": data.pcie_busbw_gb_per_s, "nvls": 0.0}
@@ -98,7 +101,7 @@ def _protocol(size: int, communicator: Communicator) -> str:
 
 
 def time_us(collective: str, size: int, algorithm: str, communicator: Communicator, data: Performance) -> float:
-    """Return how long one operation on `size` bytes takes, in microseconds."""
+    """Return the duration of one operation on `size` bytes, in microseconds."""
     local_s, network_s = _stages(collective, size, algorithm, communicator, data)
     longer, shorter = max(local_s, network_s), min(local_s, network_s)
     power = data.overlap if algorithm in (NVLS_TREE, TREE) else 64.0
@@ -117,7 +120,7 @@ def _latency_us(size: int, communicator: Communicator, data: Performance) -> flo
 def _stages(
     collective: str, size: int, algorithm: str, communicator: Communicator, data: Performance
 ) -> tuple[float, float]:
-    """Seconds of the stage within nodes and of the one between them."""
+    """Return the seconds of the stage within nodes and of the one between them."""
     nodes, ranks = len(communicator.machines), communicator.ranks
     if ranks < 2:
         return size / 1.3e12, 0.0
@@ -144,7 +147,7 @@ def _stages(
 
 
 def _each(machines: Sequence[Machine], data: Performance) -> list[float]:
-    """Bytes a second of the adapter that one GPU has for itself."""
+    """Return the bytes per second of the adapter that one GPU has for itself."""
     return [
         min(machine.adapters_gb_per_s) * 1e9 * min(1.0, len(machine.adapters_gb_per_s) / machine.gpus)
         if machine.adapters_gb_per_s
@@ -154,7 +157,7 @@ def _each(machines: Sequence[Machine], data: Performance) -> list[float]:
 
 
 def share(collective: str, ranks: int) -> float:
-    """Return bus bandwidth per algorithm bandwidth, as nccl-tests define it."""
+    """Return the ratio of bus bandwidth to algorithm bandwidth, as nccl-tests define it."""
     if collective == "AllReduce":
         return 2.0 * (ranks - 1) / ranks
     if collective in ("AllGather", "ReduceScatter", "AlltoAll"):
@@ -162,7 +165,7 @@ def share(collective: str, ranks: int) -> float:
     return 1.0
 
 
-# Which network NCCL finds in a pod, from the node's hardware, its faults, the pod and the environment. Pure.
+# The network that NCCL finds in a pod, from the node's hardware, its faults, the pod and the environment. Pure.
 
 # Share of the rated speed on a link with fewer or slower lanes.
 _LANES = {"4x": 1.0, "2x": 0.5, "1x": 0.25}
@@ -170,7 +173,7 @@ _RATES = {"HDR": 1.0, "EDR": 0.5, "FDR": 0.28, "QDR": 0.2}
 # Their plugins reach GPU memory through a daemon in the pod (GoogleCloudPlatform/container-engine-accelerators).
 _WITH_DAEMON = ("tcpx", "tcpxo")
 IB, SOCKET, LIBFABRIC = "IB", "Socket", "Libfabric"
-# Networks of plugins by fabric, as `Using network` has them in public logs of EKS and GKE.
+# Networks of plugins by fabric, as in `Using network` of public logs from EKS and GKE.
 PLUGINS = {"efa": LIBFABRIC, "tcpx": "GPUDirectTCPX_v7", "tcpxo": "FasTrak"}
 
 
@@ -183,7 +186,7 @@ class Host:
         node: the host of the pod.
         network: name of the network that NCCL chooses.
         adapters: adapters that it uses, in NCCL's order; none over TCP.
-        visible: whether the pod sees any adapter that is active.
+        visible: whether the pod has access to any active adapter.
         libraries: whether the network plugin, or libibverbs, can be loaded.
         direct: whether adapters reach GPU memory.
         address: address of the management interface in the pod.
@@ -204,7 +207,7 @@ def find_host(
     place: RankPod, number: int, model: ClusterModel, generation: int | None, fabric: str, env: Mapping[str, str],
     data: Performance,
 ) -> Host:  # fmt: skip
-    """Return what NCCL detects on one host.
+    """Return the host as NCCL detects it.
 
     Raises:
         KeyError: the model has no such node.
@@ -214,13 +217,13 @@ def find_host(
     active = [_named(hca, node) for hca in node.present_hcas if hca.state == "Active" and hca.cable.up] if seen else []
     if node.kubernetes.adapter_units == "each":
         active = active[: place.adapters]
-    # The filter applies to NCCL's own network; plugins ignore it.
+    # The filter applies to NCCL's own network. Plugins ignore it.
     rule = env.get("NCCL_IB_HCA", "") if fabric not in PLUGINS else ""
     wanted = [hca for hca in active if hca_selected(hca.name, rule)]
     disabled = env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
     libraries = node.performance.rdma_libraries and (place.daemon or fabric not in _WITH_DAEMON)
     adapters = tuple(wanted) if libraries and not disabled else ()
-    # NCCL_NET_GDR_LEVEL=LOC (or 0) forbids it, too.
+    # NCCL_NET_GDR_LEVEL=LOC (or 0) disables it, too.
     direct = node.performance.gpudirect and env.get("NCCL_NET_GDR_LEVEL", "").upper() not in ("LOC", "0")
     speeds = tuple(_speed(hca, node, model.rails, direct, data) for hca in adapters)
     local = local_speed(node, generation, data)
@@ -233,7 +236,7 @@ def find_host(
 
 
 def hca_selected(name: str, rule: str, port: int = 1) -> bool:
-    """Tell whether NCCL_IB_HCA lets an adapter through: `^` excludes, `=` wants the whole name, else its beginning."""
+    """Tell whether NCCL_IB_HCA selects an adapter: `^` excludes, `=` needs the complete name, else its beginning."""
     if not rule:
         return True
     exclude = rule.startswith("^")

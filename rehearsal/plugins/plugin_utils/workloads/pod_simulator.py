@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The interface of a pod simulator: what the pods of one kind of program print and how they end.
+"""The interface of a pod simulator: output and exit code of the pods of one kind of program.
 
 A simulator is one file, `<program>_pods.py`, with a constant `SIMULATOR`, and is listed in registry.py. It is called
-when a pod that it handles runs (and again until it answers), with all pods of that pod's job. It returns an output for
-each pod: lines computed from the model, or, in a rehearsal with FULL, a program of this machine whose output becomes
-the pod's log while it runs.
+when a pod that it handles runs (and again until it returns a result), with all pods of that pod's job. It returns an
+output for each pod: lines computed from the model, or, in a rehearsal with FULL, a program of this machine whose output
+becomes the pod's log while it runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REPLICA_LABEL = "training.kubeflow.org/replica-index"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealProcess:
-    """A program of this machine that runs for a pod: command, additions to the environment, working directory."""
+    """A program of this machine that runs for a pod: command, additional environment variables, working directory."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class RealProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodOutput:
-    """What one pod prints and how it ends.
+    """Output and end of one pod.
 
     Args:
         lines: pairs of stream and line.
@@ -48,8 +48,8 @@ class PodOutput:
         run_s: seconds from the start of the run to its end.
         process: a program to run instead; its output is the log and its exit code the pod's.
         fault: reason for which its container keeps failing (CrashLoopBackOff); `lines` are then the previous log.
-        recovers_s: seconds from the start of the run until it fails no more; 0: it never does.
-        message: what it leaves in /dev/termination-log.
+        recovers_s: seconds from the start of the run until it stops failing; 0: it never does.
+        message: content of /dev/termination-log.
     """
 
     lines: tuple[tuple[str, str], ...] = ()
@@ -63,9 +63,9 @@ class PodOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroup:
-    """The pods of one job, or one pod without a job, as the API server has them, in the order of their indices.
+    """Pods of one job, or one pod without a job, from the API server, in the order of their indices.
 
-    A launcher with a role of its own (MPIJob) is the first one.
+    A launcher with a separate role (MPIJob) is the first one.
     """
 
     name: str
@@ -79,12 +79,12 @@ class PodGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimContext:
-    """What simulators may use: the cluster model, SKU facts and the time.
+    """Input of simulators: the cluster model, SKU facts and the time.
 
-    `full` is the directory below which the requirement sets of real programs are installed, None: none really runs.
-    `claimed` maps namespace and name of a ResourceClaim to the devices that it was given (`gpu-3`). `ports` maps
-    namespace and name of a Service to the port of its simulated server on 127.0.0.1. `directory` is where real programs
-    may write.
+    - `full`: directory with the installed requirement sets of real programs; None: none really runs.
+    - `claimed`: by namespace and name of a ResourceClaim its allocated devices (`gpu-3`).
+    - `ports`: by namespace and name of a Service the port of its simulated server on 127.0.0.1.
+    - `directory`: where real programs may write.
     """
 
     model: ClusterModel
@@ -131,7 +131,7 @@ def words_of(pod: Json) -> list[str]:
 
 
 def env_of(pod: Json) -> dict[str, str]:
-    """Return the environment variables that the pod states for its first container."""
+    """Return the environment variables of the pod's first container."""
     container = (pod["spec"].get("containers") or [{}])[0]
     return {entry["name"]: str(entry.get("value", "")) for entry in container.get("env") or []}
 

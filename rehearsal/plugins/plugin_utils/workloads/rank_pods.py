@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ranks of a Job that look for each other: what the program in recipes/workloads/networking/ writes, from the model.
+"""Ranks of a Job that contact each other: the lines of the program in recipes/workloads/networking/, from the model.
 
-No container runs. A pod has the record in DNS that Kubernetes gives it (kubernetes.io, "DNS for Services and Pods"):
-its hostname below its subdomain; an indexed Job makes hostnames of its own name (kubernetes.io, "Job with Pod-to-Pod
-Communication"). Multus calls further networks net1, net2 and so on, in the order of their annotation
-(k8snetworkplumbingwg/multus-cni, docs/how-to-use.md); GKE calls them as its annotation says, eth0 among them
+No container runs. A pod has the DNS record from Kubernetes (kubernetes.io, "DNS for Services and Pods"): its hostname
+below its subdomain; an indexed Job sets hostnames from its own name (kubernetes.io, "Job with Pod-to-Pod
+Communication"). Multus names further networks net1, net2 and so on, in the order of their annotation
+(k8snetworkplumbingwg/multus-cni, docs/how-to-use.md); GKE names them as in its annotation, eth0 among them
 (cloud.google.com, "Set up multi-network support for Pods").
 """
 
@@ -31,7 +31,7 @@ def handles(pod: Json) -> bool:
 
 
 def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
-    """Return what every rank prints, once all of them run."""
+    """Return the output of every rank, once all of them run."""
     words = (word.partition("=") for word in words_of(group.pods[0]) if word.startswith("--"))
     options = {name: value for name, _mark, value in words}
     if len(group.running) < int(options["--ranks"]):
@@ -43,7 +43,7 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
 
 
 class _Rank:
-    """One rank among those on these nodes; `known` are the names that DNS has."""
+    """One rank among those on these nodes. `known` are the names in DNS."""
 
     def __init__(self, number: int, pod: Json, nodes: list[Node], known: set[str], options: Mapping[str, str]) -> None:
         self.number, self.pod, self.nodes, self.known, self.options = number, pod, nodes, known, options

@@ -37,14 +37,13 @@ from .pod_simulator import (
     words_of,
 )
 
-# The lines that the ranks of a training write, with what they sample of a GPU. Pure: the same job gives the same
-# lines.
+# Lines of the ranks of a training, with the samples of their GPUs. Pure: the same job gives the same lines.
 
-# What the training program samples of a simulated GPU: clock, power, heat and what holds the clock down.
+# Samples of a simulated GPU in the training program: clock, power, temperature and reasons for a lower clock.
 #
-# Healthy: a busy GPU of a data centre runs at its power limit and says so all the time (`sw_power_cap`), below its
-# greatest clock (NVIDIA's NVML reference, nvmlClocksEventReasons). Heat comes with the load within a few minutes.
-# What hardware does for heat or for the power brake is told beside that as `hw_slowdown`.
+# Healthy: a busy data centre GPU runs at its power limit and always reports that (`sw_power_cap`), below its maximum
+# clock (NVIDIA's NVML reference, nvmlClocksEventReasons). It warms up under load within a few minutes. A slowdown by
+# hardware for heat or for the power brake is reported as `hw_slowdown` as well.
 
 _PERIOD_S = 10.0
 _WARMING_S, _COLD_C = 120.0, 34.0
@@ -52,19 +51,19 @@ _WARMING_S, _COLD_C = 120.0, 34.0
 
 @dataclass(frozen=True, slots=True)
 class DeviceStates:
-    """The samples of one GPU."""
+    """Samples of one GPU."""
 
     gpu: Gpu
     facts: TrainingSpeed
     draw: random.Random
 
     def pace_at(self, seconds: float) -> float:
-        """Return the part of its rate that the GPU has after so many seconds of load, as far as held_down says."""
+        """Return the share of its rate that the GPU has after `seconds` of load, from held_down."""
         held = self.gpu.held_down
         return 1 - held.share * (1 - held.clock) if held.reason and seconds >= held.after_s else 1.0
 
     def lines(self, load_s: float) -> list[dict[str, Any]]:
-        """Return the states over a load: one sample a second, ten in a line."""
+        """Return the states during a load: one sample per second, ten in a line."""
         count = max(1, math.ceil(load_s / _PERIOD_S))
         return [self._line(n + 1, min(load_s, (n + 1) * _PERIOD_S), load_s) for n in range(count)]
 
@@ -88,7 +87,7 @@ class DeviceStates:
         }  # fmt: skip
 
 
-# One simulated training: its pods, the options of the program, and what follows from them.
+# One simulated training: its pods, the options of the program, and the quantities that follow from them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +105,17 @@ class TrainingJob:
 
     @property
     def matmul_parameters(self) -> int:
-        """Parameters of its matrices: four of attention and eight of the feed-forward network a layer, the output."""
+        """Parameters of its matrices.
+
+        Per layer there are four matrices of attention and eight of the feed-forward network, and in the end that of the
+        output.
+        """
         hidden = self.number("hidden")
         return 12 * self.number("layers") * hidden**2 + hidden * self.number("vocabulary")
 
     @property
     def parameters(self) -> int:
-        """All parameters, embeddings and norms included."""
+        """All parameters, including embeddings and norms."""
         hidden, norms = self.number("hidden"), 4 * self.number("layers") + 2
         return self.matmul_parameters + hidden * (self.number("vocabulary") + self.number("sequence") + norms)
 
@@ -137,18 +140,18 @@ class Rank:
     node: Node
 
 
-# The lines that the ranks of a training write, computed from the model. Pure: the same job gives the same lines.
+# Lines of the ranks of a training, computed from the model. Pure: the same job gives the same lines.
 #
-# The time in them is that of the cluster and not of the rehearsal: ten minutes of load are over in a moment. A test
-# holds the lines against those of the program itself. Order of the start: torchrun's agents meet before any of them
-# starts its workers (torch/distributed/elastic/agent/server/api.py, `_initialize_workers`), so that the workers of
-# all nodes begin together, when the last pod is there.
+# Their times are those of the cluster and not of the rehearsal: ten minutes of load are over in a moment. A test
+# compares the lines with those of the program itself. Order of the start: torchrun's agents meet before any of them
+# starts its workers (torch/distributed/elastic/agent/server/api.py, `_initialize_workers`), so the workers of all nodes
+# begin together, when the last pod is there.
 
-# How much longer the first steps take: memory is allocated, kernels are chosen, connections are made.
+# Factors on the first steps, in which memory is allocated, kernels are chosen and connections are made.
 _WARMING = (6.0, 1.6, 1.2, 1.05)
 _JITTER_EVERY = 5
 _SYMBOLS = 97
-# The program tells about so many seconds in one line.
+# The program reports about this many seconds in one line.
 _WINDOW_S = 10.0
 _AGENTS_S = 5.0
 _ALWAYS = "wrong-arithmetic"
@@ -157,7 +160,10 @@ _TORCH = "2.8.0a0+34c6371d24.nv25.08"
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Steps that are told in one line: their first, how many, and where in the load their middle is, in seconds."""
+    """Steps that are reported in one line: the first, their number, and their middle.
+
+    The middle is in seconds since the start of the load.
+    """
 
     first: int
     count: int
@@ -165,7 +171,7 @@ class Stretch:
 
 
 class TrainingLog:
-    """The lines of one job, for every rank."""
+    """Lines of one job, for every rank."""
 
     def __init__(
         self, run: TrainingJob, model: ClusterModel, skus: Mapping[str, Sku], data: Performance, now: float
@@ -208,7 +214,7 @@ class TrainingLog:
 
     @cached_property
     def names(self) -> list[int]:
-        """The places whose pods find the others by name."""
+        """Places whose pods can resolve the names of the others."""
         return [place for place, node in enumerate(self.nodes) if node.training.names]
 
     @cached_property
@@ -224,13 +230,13 @@ class TrainingLog:
         return rank.number // self.run.places[0].gpus
 
     def _phases(self, place: int) -> dict[str, float]:
-        """Return when a pod came how far; without names or without PyTorch it stops before that."""
+        """Return the times of a pod's phases. Without names or without PyTorch it stops before the later ones."""
         training = self.nodes[place].training
         began = self.now + training.delay_s + abs(self._noise(0.4))
         first = self.now + self.nodes[0].training.delay_s
         phases = {"started": began}
         if training.names:
-            # The name is there as soon as the pod of index 0 is.
+            # The name can be resolved as soon as the pod of index 0 is there.
             phases["resolved"] = max(began, first) + 0.2 + abs(self._noise(0.5)) + training.name_s
             if self.model.stack.training_torch:
                 loading_s = self.data.training.loading_s * (1 + abs(self._noise(0.1))) + training.loading_s
@@ -254,14 +260,14 @@ class TrainingLog:
         return lines
 
     def _ending(self) -> tuple[int, str | None]:
-        """Return how many steps are completed and the fault that ends the job early, if any."""
+        """Return the number of completed steps and the fault that ends the job early, if any."""
         broken = self.broken
         if broken is None:
             return self.steps, None
         return (0 if broken.gpu.training == "out-of-memory" else self.steps // 2), broken.gpu.training
 
     def _begin(self, began: float) -> None:
-        """Write what ranks say until they train."""
+        """Write the lines of ranks until they train."""
         run, ready = self.run, {}
         for rank in self.ranks:
             started = began + abs(self._noise(0.4))
@@ -285,7 +291,7 @@ class TrainingLog:
             )  # fmt: skip
 
     def _train(self, stop: int, ending: str | None) -> None:
-        """Write steps, windows, states and digests, and how the run ends."""
+        """Write steps, windows, states and digests, and the end of the run."""
         exchange = self._exchange_s(min(self.usual.values()))
         self._digests(1, 0)
         elapsed = 0.0
@@ -315,7 +321,7 @@ class TrainingLog:
             )  # fmt: skip
 
     def _windows(self, done: int, elapsed: float) -> Iterator[Stretch]:
-        """Return the stretches after the first steps, up to the end of the load."""
+        """Yield the stretches after the first steps, up to the end of the load."""
         if elapsed >= self.load_s:
             return
         step_s = elapsed / done
@@ -324,7 +330,7 @@ class TrainingLog:
             yield Stretch(done + 1 + n * each, each, elapsed + n * each * step_s)
 
     def _step(self, stretch: Stretch, exchange: float) -> float:
-        """Write a step of every rank; return its seconds."""
+        """Write a step of every rank. Return its seconds."""
         noise = self.data.training.step_noise
         own = {rank.number: self._own_s(rank, stretch) for rank in self.ranks}
         step_s = self._slowest(own) + exchange * (1 + self._noise(noise))
@@ -339,11 +345,11 @@ class TrainingLog:
         return step_s
 
     def _window(self, number: int, stretch: Stretch, exchange: float) -> float:
-        """Write a window of every rank; return the seconds of its steps together."""
+        """Write a window of every rank. Return the total seconds of its steps."""
         noise, count = self.data.training.step_noise, stretch.count
         own = {rank.number: self._own_s(rank, stretch) for rank in self.ranks}
         jolts = {rank.number: rank.node.training.jitter for rank in self.ranks}
-        # Of the steps every fifth is longer by the jolt, for everybody: mean and deviation of such a mixture.
+        # Every fifth step is longer by the jitter, for all ranks: mean and deviation of such a mixture.
         part, jolt = 1 / _JITTER_EVERY, max(jolts.values())
         step_s = self._slowest(own) * (1 + part * jolt) + exchange
         spread_s = step_s * math.hypot(noise, jolt * math.sqrt(part * (1 - part)))
@@ -365,11 +371,11 @@ class TrainingLog:
         return [rank.number for rank in self.ranks if rank.gpu.training == "not-a-number"]
 
     def _slowest(self, own: Mapping[int, float]) -> float:
-        """Return when the last rank has its data and its gradients: all others wait for it."""
+        """Return when the last rank has its data and its gradients, since all others wait for it."""
         return max(own[rank.number] + self.fed_s[rank.number] for rank in self.ranks)
 
     def _own_s(self, rank: Rank, stretch: Stretch) -> float:
-        """Return the seconds of a rank's own arithmetic in a step, the mean of a stretch."""
+        """Return the seconds of a rank's own arithmetic in a step, as the mean of a stretch."""
         training, number = rank.node.training, stretch.first
         done = stretch.at_s / self.load_s if self.load_s else number / self.steps
         jolt = 1 + (training.jitter if stretch.count == 1 and number % _JITTER_EVERY == 0 else 0.0)
@@ -387,7 +393,7 @@ class TrainingLog:
         return self.data.training.data_us * 1e-6 * places / rank.node.training.cpu * (1 + self._noise(0.02))
 
     def _compute_s(self, rank: Rank) -> float:
-        """Return the seconds that a rank computes in one step."""
+        """Return the compute seconds of a rank in one step."""
         facts = self.data.training
         part = self.sku.gpu_kind.simulated.training_efficiency or facts.efficiency
         peak = self.sku.peak_tflops.get("bf16") or self.sku.peak_tflops.get("fp16") or 65.0
@@ -427,7 +433,7 @@ class TrainingLog:
         return level * (1 + self._noise(0.02))
 
     def _digests(self, number: int, step: int) -> None:
-        """Write the digests of all ranks: bits that follow from the seed, unless a GPU computes wrong."""
+        """Write the digests of all ranks. They follow from the seed, unless a GPU computes wrong."""
         for rank in self.ranks:
             state = rank.gpu.training
             wrong = state in ("wrong-bits", _ALWAYS) or (state == "wrong-when-hot" and number > 1)
@@ -536,9 +542,9 @@ def _exit_code(log: TrainingLog) -> int | None:
 
 
 def _complaints(run: TrainingJob, log: TrainingLog, place: int) -> list[str]:
-    """Return what a pod writes to stderr: begin.py that waits or cannot load PyTorch, torchrun whose workers failed."""
+    """Return the stderr of a pod: begin.py that waits or cannot load PyTorch, torchrun whose workers failed."""
     if place not in log.names:
-        # As the C library says of a name that its resolver does not know.
+        # Message of the C library for a name that cannot be resolved.
         return [f"waiting for {run.env.get('MEETING', '')}: Name or service not known"]
     if not log.model.stack.training_torch:
         return ["Traceback (most recent call last):", "ModuleNotFoundError: No module named 'torch'"]
@@ -546,7 +552,7 @@ def _complaints(run: TrainingJob, log: TrainingLog, place: int) -> list[str]:
 
 
 def _summary(run: TrainingJob, place: int) -> list[str]:
-    """Return the summary that torchrun prints about workers that failed."""
+    """Return torchrun's summary of failed workers."""
     rank = place * run.places[0].gpus
     return [
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
@@ -560,14 +566,14 @@ def _summary(run: TrainingJob, place: int) -> list[str]:
 def _for_real(
     run: TrainingJob, pods: Sequence[Json], options: Sequence[str], context: SimContext
 ) -> Mapping[str, PodOutput]:
-    # Where it really lies, which is the same for every checkout of a user: modules are compiled for a path.
+    # Its real path, which is the same for every checkout of a user: modules are compiled for a path.
     programs, port = Path(context.program("training", "python")).parents[1].resolve(), _free_port()
     each = run.places[0].gpus
     env = {
-        # There is no core for every rank.
+        # There are fewer cores than ranks.
         "OMP_NUM_THREADS": "1",
-        # Compiled modules are kept, or loading PyTorch takes twice as long; with the programs, not the recipes: the
-        # next rehearsal has them, too.
+        # Compiled modules are kept, or loading PyTorch takes twice as long. They are with the programs, not the
+        # recipes, so that the next rehearsal has them, too.
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(programs / "pycache"),
         "MEETING": "127.0.0.1",

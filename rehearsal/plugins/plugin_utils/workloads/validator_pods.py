@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pods of validator images: a stand-in image whose arguments say what it prints and how it ends.
+"""Pods of validator images: a stand-in image whose arguments are its output and exit code.
 
-What such an image does on a real node is its own; played is the contract (NVIDIA/aicr, "Validator Development Guide"):
-lines on stdout, a message in /dev/termination-log, the exit code.
+The work of such an image on a real node is left out. The stand-in follows the contract (NVIDIA/aicr, "Validator
+Development Guide"): lines on stdout, a message in /dev/termination-log, the exit code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def handles(pod: Json) -> bool:
 
 
 def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | None:
-    """Return what its arguments say: `exit=1`, `message=text`, `run_s=3`, and everything else is a line."""
+    """Return the output by its arguments: `exit=1`, `message=text`, `run_s=3`, and every other one is a line."""
     del context
     if not group.running:
         return None

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""vLLM: the pod runs until it is removed (controllers/llm_servers.py answers its requests), or fails as vLLM does."""
+"""vLLM: the pod runs until it is removed (controllers/llm_servers.py serves its requests), or fails as vLLM does."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from .pod_simulator import STDERR, STDOUT, Json, PodGroup, PodOutput, PodSimulat
 
 _CRASHES, _NO_IMAGE = "CrashLoopBackOff", "ImagePullBackOff"
 _SERVES = ("ok", "engine-dead")
-# What programs say before the process ends: vLLM (vllm/v1/worker, vllm/v1/engine), PyTorch (torch/cuda), transformers
-# (utils/hub.py) and huggingface_hub (errors.py); the hub's refusal as in huggingface/transformers#21129 and #34841.
+# Messages of programs before the process ends: vLLM (vllm/v1/worker, vllm/v1/engine), PyTorch (torch/cuda),
+# transformers (utils/hub.py) and huggingface_hub (errors.py); the hub's refusal as in huggingface/transformers#21129
+# and #34841.
 _LAST_WORDS = {
     "memory-full": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.16 GiB. GPU 0 has a total capacity "
     "of 79.11 GiB of which 632.00 MiB is free.",
