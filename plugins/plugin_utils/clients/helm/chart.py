@@ -74,7 +74,7 @@ def _mirrored(component: str, name: str, version: str, mirror: str) -> ChartSour
 
 
 def _stated_digest(directory: Path, name: str, version: str, package: str) -> str | None:
-    """Return the SHA-256 that the mirror lists for a package, None where it has no list.
+    """Return the SHA-256 that the mirror lists for a package. None where it lists none.
 
     SHA256SUMS is read first and has to name every package. Without it the index of `helm repo index` is read.
     """

@@ -138,7 +138,9 @@ class Wire:
         return f"`curl -sS{authority} {self.url}/redfish/v1/`"
 
     def patient(self, method: str, path: str, headers: Mapping[str, str], deadline: Deadline) -> Reply:
-        """Send a request that may be repeated, up to three times while the service is busy. Return the response.
+        """Send a request that may be repeated, up to three times while the service is busy or does not respond.
+
+        Return the response.
 
         Raises:
             RedfishError: no response, or one of another service.
