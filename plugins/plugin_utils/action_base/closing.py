@@ -47,7 +47,7 @@ class Closing:
         self._stopped: dict[str, None] = {}
 
     def see(self, result: Mapping[str, Any]) -> None:
-        """Remember the run of a result, the plan, or how to go on with a rehearsal that is kept."""
+        """Keep the run of a result, the plan, or how to go on with a rehearsal that is kept."""
         if result.get("run_id") and result.get("run_dir"):
             self._run_dir = Path(result["run_dir"])
         self._plan = result.get("plan_lines") or result.get("closing_lines") or self._plan

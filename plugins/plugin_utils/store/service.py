@@ -517,7 +517,7 @@ class ServiceStore:
         return tuple(map(class_of, self._rows(query.order_by(cycle.c.started, table.c.cycle_id, table.c.node))))
 
     def add_cordon(self, site: str, cordon: OurCordon, *, rehearsal: bool) -> bool:
-        """Record that we take a node out of service; return whether it was in service before.
+        """Record that we take a node out of service; return whether it had no open cordon of ours before.
 
         Raises:
             BringupError: the history cannot be written.

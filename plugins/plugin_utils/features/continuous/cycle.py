@@ -157,7 +157,7 @@ class Mate:
 def order_of_mates(
     node: QueueNode, mates: Sequence[Mate], book: PairBook, places: Mapping[str, QueueNode]
 ) -> list[Mate]:
-    """Return partners for a node, best first; none for a node that already met the most partners.
+    """Return partners for a node, best first; none for a node that already met as many as it may.
 
     Partners that it met in this cycle and named nodes are left out. A node in doubt prefers a partner that is known to
     be well. Any other node prefers one that has the test due as well and is not in doubt; then not the partner of last

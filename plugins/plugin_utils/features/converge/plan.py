@@ -148,10 +148,10 @@ class HostPlan:
 
     `files` are all files of the declaration, `write_files` those that differ. `hold` are all packages to hold,
     `hold_now` those that are not held yet. `unfinished` are packages to finish before any are changed. `effects` make
-    changed files take effect, `settings` are sysctl settings that are not in force. `restart` are units that run an
-    older version of a package to change. `reboot` says why the host has to be rebooted afterwards. `build_modules` is
-    the version of an installed driver that DKMS has not built for the running kernel. `needs_headers` is the version of
-    a driver to build on a host without the headers of its kernel.
+    changed files take effect, `settings` are sysctl settings that are not in force. `restart` are units that still run
+    the old version of a package that changes. `reboot` says why the host has to be rebooted afterwards. `build_modules`
+    is the version of an installed driver that DKMS has not built for the running kernel. `needs_headers` is the version
+    of a driver to build on a host without the headers of its kernel.
     """
 
     parts: tuple[str, ...]

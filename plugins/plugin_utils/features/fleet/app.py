@@ -120,12 +120,12 @@ def rings_of(ring_of: Mapping[str, str], order: Sequence[str]) -> tuple[Ring, ..
 
 
 def next_of(rings: Sequence[Ring], results: Mapping[str, ClusterResult], budget: int) -> Next:
-    """Return what is next. A ring begins or goes on while the failed clusters before it are within the budget.
+    """Return what is next. A ring begins or goes on while failed and unknown clusters before it are within the budget.
 
     Args:
         rings: in their order.
         results: by cluster.
-        budget: how many clusters may fail.
+        budget: how many clusters may fail or be unknown.
     """
     held = 0
     for number, ring in enumerate(rings):
@@ -147,7 +147,7 @@ def kept(
     Args:
         results: by cluster, of the run so far.
         asked: by cluster of the fleet, the digest of its current request.
-        failed_again: whether clusters that failed are run again.
+        failed_again: whether clusters that failed or are unknown are run again.
     """
     return {
         name: result
@@ -307,7 +307,7 @@ class FleetRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetOptions:
-    """How a fleet is run: clusters at a time, how many may fail before the next ring, seconds for one cluster."""
+    """How a fleet is run: clusters at a time, the budget of failed and unknown clusters, seconds for one cluster."""
 
     concurrency: int
     budget: int

@@ -185,7 +185,7 @@ class Roll:
         return self.at(Stage.CHANGED, Stage.REBOOTED)
 
     def verified(self, problems: Mapping[str, str]) -> None:
-        """Give back the nodes that passed the proof (no entry in `problems`), and put the others on hold.
+        """Give back the nodes that passed the proof (an empty entry in `problems`), and put the others on hold.
 
         Args:
             problems: by node, empty for one that passed; a node that is not in it was not judged.
