@@ -148,7 +148,7 @@ def gate_spec(gate_id: str) -> Gate:
 
 
 # Gates whose checks belong to a phase. Readiness comes before the first gate that changes a cluster, so its checks are
-# in no gate. Burn-in is hours of load, so a validation includes it only on request.
+# in no gate. Burn-in is hours of load, so it is no phase of a validation.
 PHASE_GATES: dict[str, tuple[str, ...]] = {
     READINESS: (READINESS,),
     **{phase: tuple(gate.id for gate in GATES if phase in gate.phases) for phase in PHASES if phase != READINESS},

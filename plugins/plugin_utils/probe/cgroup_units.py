@@ -19,7 +19,9 @@ POPULATED = "Populated"
 
 
 def parse(text: str) -> dict[str, dict[str, str]]:
-    """Return by unit whether it has processes. This is not systemd's state, so its key is another.
+    """Return by unit whether it has processes.
+
+    The key is `Populated`, which is no property of systemd, since this is not systemd's state.
 
     Raises:
         InputError: no unit, or a line of another kind.

@@ -83,7 +83,6 @@ from .cluster_facts import (
 
 # Objects of a cluster, kept up to date by watches, and the controllers' writes to the API server.
 
-# Objects of a cluster, kept up to date by watches.
 
 _WATCH_S = 600.0
 # Pause before a server that is down, or does not serve a kind yet, is queried again.

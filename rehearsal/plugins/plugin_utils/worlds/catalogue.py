@@ -32,8 +32,6 @@ from ..model.values import ClusterModel
 
 # A reference site: the shape of a real, healthy site, as changes to inventory, hardware facts and cluster model.
 
-# The same site as values.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGroup:
