@@ -85,3 +85,11 @@ def test_files_of_the_last_commits_are_chosen_and_all_where_there_are_none(
     for number, chosen in expected.items():
         monkeypatch.setenv(sanity_files.VARIABLE, number)
         assert sanity_files.of_last_commits(names) == chosen
+    # Of more than can be looked at beside the tests some are drawn, by the commit.
+    monkeypatch.setattr(sanity_files, "_MOST_FILES", 2)
+    monkeypatch.setenv(sanity_files.VARIABLE, "5")
+    drawn = set()
+    for seed in range(20):
+        monkeypatch.setenv("GPUFLEET_TEST_SEED", str(seed))
+        drawn.add(tuple(sanity_files.of_last_commits(names)))
+    assert drawn == {("b.py", "c.py"), ("b.py", "new.py"), ("c.py", "new.py")}
