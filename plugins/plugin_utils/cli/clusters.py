@@ -30,6 +30,11 @@ def fleet_status(arguments: Namespace) -> int:
         write_lines(_lines(states))
     elif form == "prometheus":
         write("".join(f"{line}\n" for line in _metrics(states)))
+    elif form in ("html", "markdown"):
+        # Templates take a while to load, and tables need none.
+        from ..features.fleet.page import render_fleet_markdown, render_fleet_page
+
+        write(render_fleet_page(states) if form == "html" else render_fleet_markdown(states))
     else:
         write(formatted({"fleet": fleet_sentence(states), "clusters": [_plain(state) for state in states]}, form))
     good = bool(states) and all(state.accepted for state in states)

@@ -276,7 +276,7 @@ def _fleet_status(parser: ArgumentParser) -> None:
     parser.add_argument("places", nargs="*", metavar="PLACE", help=told)
     parser.add_argument("--confirm", action="store_true", help="compute every verdict again from what was observed")
     parser.add_argument("--exit-code", action="store_true", help="end with 8 if a cluster is not accepted")
-    _format(parser, "text", "yaml", "json", "prometheus")
+    _format(parser, "text", "yaml", "json", "prometheus", "html", "markdown")
 
 
 def _arguments_run(parser: ArgumentParser) -> None:

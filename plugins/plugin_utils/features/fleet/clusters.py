@@ -123,6 +123,13 @@ class ClusterState:
         return found[0][0] if len(found) == 1 else ", ".join(f"{version} ({hosts})" for version, hosts in found)
 
     @property
+    def versions(self) -> dict[str, str]:
+        """The version of each component of its recipe; empty where no recipe was read."""
+        # As run/site_state.py writes it: `gpu-operator v26.7.0, nfd 0.19.0, values 1f0c...`.
+        words = (part.partition(" ") for part in self.bring_up.recipe.split(", ") if part)
+        return {name: version or "-" for name, _space, version in words if name != "values"}
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """Why it is not accepted, a sentence each; empty where it is."""
         if self.accepted or self.bring_up in self.running:
