@@ -186,7 +186,7 @@ def _with_near_name(value: str, entry: str) -> str:
     The wrong word is the one in quotes, or where settings are refused, the last one of the subject.
     """
     found, _fix, way = entry.partition("Fix: ")
-    near = re.match(r"did you mean ('?)([\w.@/-]+)\1\?", way)
+    near = re.match(r"[Dd]id you mean ('?)([\w.@/-]+)\1\?", way)
     wrong = re.search(r"'([^']+)'", found) or re.match(r"gpufleet_settings\.(?:[\w-]+\.)*([\w-]+):", found)
     if near is None or wrong is None:
         return ""
@@ -260,6 +260,7 @@ def _wrong(name: str, value: str, problem: str) -> bool:
     return (
         about
         or any(f"gpufleet_settings.{check}" in problem for check in checks)
+        or (name == "gpufleet_criteria" and bool(re.search(r"(?m)^(?:\s*\d+\. )?criteria \w+: ", problem)))
         or bool(re.search(rf"\b{re.escape(name)}\b", problem))
     )
 
@@ -379,7 +380,11 @@ def _from_gate(record: RunRecord, gate: str) -> str:
 def _start_meant(record: RunRecord) -> str:
     """Return the gate at which a refused run should start: the one that its problem names, if it names one."""
     name, value = _first_way_on(record.problem)
-    return value if name == VARIABLE else record.from_gate
+    if name == VARIABLE:
+        return value
+    # The command of a run is kept without its start.
+    wrong = re.search(rf"\b{VARIABLE}: .*? is not a gate\.(?: Fix: did you mean (\w+)\?)?", record.problem)
+    return (wrong[1] or PLACE) if wrong else record.from_gate
 
 
 def _command(record: RunRecord, assignment: str) -> str:

@@ -67,7 +67,7 @@ _FINAL = re.compile(
     r'|error validating(?! (?:"[^"]*": error validating )?data: failed to download openapi)'
 )
 # helm/helm: `ErrReleaseExists` of pkg/storage/driver/driver.go, pkg/action/upgrade.go and pkg/action/install.go. Before
-# 3.19 its "re-use" had a hyphen.
+# 3.19 the text had a hyphen in its second word.
 _TWO_AT_ONCE = re.compile(
     r"release: already exists|another operation \(install/upgrade/rollback\) is in progress"
     r"|cannot re-?use a name that is still in use"

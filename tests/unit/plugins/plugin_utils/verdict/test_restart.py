@@ -240,6 +240,12 @@ def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: s
         ("gpufleet_settings.dcgm-diag.level: is no mapping. Fix: did you mean -e gpufleet_set=dcgm-diag.level=2?",
          """-e '{"gpufleet_settings": {"dcgm-diag.level": 2}}'""",
          """-e '{"gpufleet_set": "dcgm-diag.level=2"}'"""),
+        ("x: 2 problems found.\n  1. criteria service: 'generc' is not a known value. Fix: Did you mean 'generic'?\n"
+         "  2. criteria intent: 'trainig' is not a known value. Fix: did you mean 'training'?",
+         """-e '{"gpufleet_criteria": {"service": "generc", "intent": "trainig"}}'""",
+         """-e '{"gpufleet_criteria": {"service": "generic", "intent": "training"}}'"""),
+        ("criteria service: 'zzz' is not a known value. Fix: known: aks, eks",
+         "-e gpufleet_criteria=service=zzz,intent=training", "-e gpufleet_criteria=<...>"),
         ("facility: the record is missing.", "-e gpufleet_gates=facility", "-e gpufleet_gates=facility"),
         ("host n1: no rack.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
     ],
@@ -270,6 +276,9 @@ def test_an_inventory_that_is_missing_has_its_place_and_one_that_is_named_stays(
          "at nodes: -e gpufleet_from_gate=nodes, or let what is stale run: -e gpufleet_stale=prove\n  2. gate x: y.",
          "nodes"),
         ("group 'gpu_nodes': matches no host.", "fabric_validation"),
+        ("x: 2 problems found.\n  1. gpufleet_from_gate: 'fabric' is not a gate. Fix: did you mean fabric_validation?\n"
+         "  2. host n1: no rack.", "fabric_validation"),
+        ("gpufleet_from_gate: 'x' is not a gate. Fix: known: facility, fabric", "<...>"),
     ],
 )  # fmt: skip
 def test_a_start_that_was_refused_is_one_at_the_gate_that_the_refusal_names(problem: str, gate: str) -> None:
