@@ -126,16 +126,27 @@ def inventory_problems(sources: Sequence[str]) -> Iterator[InputError]:
             reason = "does not exist: no rehearsal is up there."
             yield InputError(f"-i {_as_typed(path)}", reason, _START_KEPT)
             continue
-        beside = {str(near): near for near in path.parent.glob("*")} or {
-            str(near): near for near in path.parent.parent.glob(f"*/{path.name}")
-        }
-        near = nearest(str(path), beside)
+        near = _misspelled(path)
         hint = (
-            f"did you mean -i {_as_typed(Path(near[0]))}?"
+            f"did you mean -i {_as_typed(near)}?"
             if near
             else f"name the file of your hosts with -i; paths count from {Path.cwd()}"
         )
         yield InputError(f"-i {_as_typed(path)}", "does not exist, so there would be no host.", hint)
+
+
+def _misspelled(path: Path) -> Path | None:
+    """Return the path that was meant where one name of it is misspelled, else None.
+
+    The names are compared, not the paths: `staging/hosts.yml` is no misspelled `production/hosts.yml` but another site.
+    """
+    # Without its ending, which alone makes any two files look alike.
+    beside = {found.stem: found for found in sorted(path.parent.glob("*"), reverse=True)}
+    if near := nearest(path.stem, beside):
+        return beside[near[0]]
+    above = {found.parent.name: found for found in path.parent.parent.glob(f"*/{path.name}")}
+    near = [] if path.parent.exists() else nearest(path.parent.name, above)
+    return above[near[0]] if near else None
 
 
 def _as_typed(path: Path) -> str:
@@ -240,8 +251,8 @@ class Stated:
                 continue
             path = Path(place).expanduser()
             if not path.exists():
-                near = nearest(str(path), {str(beside) for beside in path.parent.glob("*")})
-                hint = f"did you mean '{near[0]}'?" if near else f"-e {name}=FILE; paths count from {Path.cwd()}"
+                near = _misspelled(path)
+                hint = f"did you mean '{near}'?" if near else f"-e {name}=FILE; paths count from {Path.cwd()}"
                 yield NotFoundError(name, f"names '{place}', which does not exist.", hint)
 
     def _value_problems(self, host: str, name: str, spec: Mapping[str, Any] | None = None) -> Iterator[BringupError]:

@@ -183,11 +183,11 @@ def _meant(name: str, value: str, problem: str) -> tuple[str, str]:
 def _with_near_name(value: str, entry: str) -> str:
     """Return the value with the wrong word replaced by the only name that is near it; empty where that is unknown.
 
-    The wrong word is the one in quotes, or where settings are refused, the last one of the subject.
+    The wrong word is the last one in quotes, or where settings are refused, the last one of the subject.
     """
     found, _fix, way = entry.partition("Fix: ")
     near = re.match(r"[Dd]id you mean ('?)([\w.@/-]+)\1\?", way)
-    wrong = re.search(r"'([^']+)'", found) or re.match(r"gpufleet_settings\.(?:[\w-]+\.)*([\w-]+):", found)
+    wrong = re.search(r"'([^']+)'[^']*$", found) or re.match(r"gpufleet_settings\.(?:[\w-]+\.)*([\w-]+):", found)
     if near is None or wrong is None:
         return ""
     new, count = re.subn(rf"(?<![\w-]){re.escape(wrong[1])}(?![\w-])", lambda unused: near[2], value)

@@ -73,7 +73,7 @@ class ActionModule(ModuleAction):
         """Return what is wrong with the names in the options, before the module runs (`action_base.ahead`)."""
         if LIST in (options["world"], options["play"], *options["faults"]):
             return []
-        simulated = len(hosts.keys() - {"localhost"})
+        simulated = hosts.keys() - {"localhost"}
         extra = extra_variables(task_vars)
         problems = request_problems(options, hosts=simulated, extra=extra)
         return [*problems, *own_variables(extra), *scope_problems(options["gates"], options["from_gate"])]

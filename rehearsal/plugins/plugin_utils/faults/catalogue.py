@@ -142,6 +142,8 @@ def catalogue_page(catalogue: dict[str, FaultDefinition]) -> str:
 
 LIST = "list"
 _SHOWN = 4
+# Kinds of subjects whose names begin with that of a host.
+_OF_HOSTS = ("node", "gpu", "hca")
 _LISTS = "playbook rehearse_faults prints all"
 
 
@@ -182,10 +184,27 @@ def choose_faults(
     return tuple(chosen)
 
 
-def unknown_faults(wanted: Sequence[str], catalogue: Mapping[str, FaultDefinition]) -> list[BringupError]:
-    """Return the ids that are not in the catalogue. Subjects and files are checked later, once there is a cluster."""
-    ids = dict.fromkeys(text.partition("@")[0] for text in _parts(wanted) if not _is_file(text))
-    return [_no_fault(name, catalogue) for name in ids if name not in catalogue]
+def unknown_faults(
+    wanted: Sequence[str], catalogue: Mapping[str, FaultDefinition], hosts: Collection[str]
+) -> list[BringupError]:
+    """Return what is wrong with ids and hosts before there is a cluster: its other parts, and files, come later.
+
+    Args:
+        wanted: as for `choose_faults`.
+        catalogue: the known faults.
+        hosts: names of the simulated hosts; empty where they are not known.
+    """
+    texts = dict.fromkeys(text for text in _parts(wanted) if not _is_file(text))
+    names = dict.fromkeys(text.partition("@")[0] for text in texts)
+    problems = [_no_fault(name, catalogue) for name in names if name not in catalogue]
+    for text in texts:
+        host = text.partition("@")[2].partition("/")[0]
+        definition = catalogue.get(text.partition("@")[0])
+        if host and hosts and definition and definition.kind in _OF_HOSTS and host not in hosts:
+            near = nearest(host, hosts)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {first_of(sorted(hosts), _SHOWN)}"
+            problems.append(NotFoundError(f"{FAULTS_VARIABLE} {text!r}", f"there is no host {host!r}.", hint))
+    return problems
 
 
 def _parts(wanted: str | Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -185,12 +185,14 @@ def refuse_unknown_play(name: str) -> None:
     raise NotFoundError(f"{_PLAY} {name!r}", "is nothing that can be rehearsed.", f"{near}known: {', '.join(known)}")
 
 
-def request_problems(options: Mapping[str, Any], *, hosts: int, extra: Mapping[str, Any]) -> list[BringupError]:
+def request_problems(
+    options: Mapping[str, Any], *, hosts: Collection[str], extra: Mapping[str, Any]
+) -> list[BringupError]:
     """Return what is wrong with the names in a rehearsal's options, before anything is built or started.
 
     Args:
         options: the options of `rehearsal_start`.
-        hosts: number of simulated hosts of the inventory.
+        hosts: names of the simulated hosts of the inventory.
         extra: variables of the command line.
     """
     problems: list[BringupError] = []
@@ -200,13 +202,15 @@ def request_problems(options: Mapping[str, Any], *, hosts: int, extra: Mapping[s
     if play != SITE and scope and not problems:
         reason = f"is the scope of a bring-up, and gpufleet_rehearsal_play={play} has a scope of its own."
         problems.append(InputError(scope[0], reason, "leave one of the two out"))
+    names = set(hosts)
     if world:
         _noted(problems, lambda: world_or_error(load_worlds(DATA), world))
-    elif not hosts:
+    if not hosts:
+        _noted(problems, lambda: names.update(node.name for node in numbered_nodes(options["nodes"], "")))
         own = [path / "hardware" for text in options["recipe_data"] if (path := Path(text).expanduser()).is_dir()]
         known = load_hardware([RECIPES / "hardware", *(path for path in own if path.is_dir())])
         _noted(problems, lambda: sku_or_error(known, str(options["sku"])))
-    problems += unknown_faults([str(fault) for fault in options["faults"]], load_catalogue())
+    problems += unknown_faults([str(fault) for fault in options["faults"]], load_catalogue(), () if world else names)
     return problems
 
 

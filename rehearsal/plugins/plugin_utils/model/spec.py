@@ -135,7 +135,9 @@ def numbered_nodes(count: int, sku: str) -> tuple[PlannedNode, ...]:
         InputError: count is less than 1.
     """
     if count < 1:
-        raise InputError("rehearsal nodes", f"is {count}, expected 1 or more.", "NODES=16")
+        raise InputError(
+            "gpufleet_rehearsal_nodes", f"is {count}, expected 1 or more.", "-e gpufleet_rehearsal_nodes=16"
+        )
     width = max(2, len(str(count)))
     return tuple(PlannedNode(name=f"gpu{n + 1:0{width}d}", sku=sku, rack=rack_name(n)) for n in range(count))
 

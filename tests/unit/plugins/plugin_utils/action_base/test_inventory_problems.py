@@ -19,6 +19,12 @@ def test_a_file_or_its_directory_that_was_misspelled_is_named(tmp_path: Path, mo
     said = [str(problem) for problem in inventory_problems([str(tmp_path / "my-site/host.yml"), "my-sight/hosts.yml"])]
     assert [text.partition(":")[0] for text in said] == ["-i my-site/host.yml", "-i my-sight/hosts.yml"]
     assert all("does not exist" in text and "did you mean -i my-site/hosts.yml?" in text for text in said)
+    (tmp_path / "staging").mkdir()
+    (tmp_path / "staging/hosts.yml").touch()
+    # Another site, a directory of one, or a file of another kind is not what was meant.
+    for other in ("production/hosts.yml", "hosts.yml", "clusters.yml", "staging/clusters.yml"):
+        (problem,) = inventory_problems([other])
+        assert "did you mean" not in problem.hint
     (alone,) = inventory_problems([str(tmp_path / "x/y/zz")])
     assert alone.hint == f"name the file of your hosts with -i; paths count from {tmp_path}"
 

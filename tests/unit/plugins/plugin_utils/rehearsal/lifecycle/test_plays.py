@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.reque
     known_plays,
     plays_table,
     refuse_unknown_play,
+    request_problems,
 )
 
 PLAYBOOKS = Path(__file__).resolve().parents[6] / "rehearsal" / "playbooks"
@@ -45,3 +46,25 @@ def test_others_are_refused_with_the_nearest_and_all() -> None:
         refuse_unknown_play("contnuous")
     with pytest.raises(NotFoundError, match="no package repositories"):
         refuse_unknown_play("converge")
+
+
+def test_all_that_is_wrong_with_a_rehearsal_is_one_list() -> None:
+    options = {
+        "play": "site", "world": "", "recipe_data": [], "sku": "h1000", "nodes": 0, "faults": ["gpu-mising@gpu03"],
+    }  # fmt: skip
+    found = [str(problem) for problem in request_problems(options, hosts=(), extra={})]
+    assert len(found) == 3
+    for word in ("gpufleet_rehearsal_nodes: is 0", "h1000", "gpu-mising"):
+        assert any(word in text for text in found)
+
+
+@pytest.mark.parametrize("hosts", [(), ("gpu01", "gpu02", "gpu03", "gpu04")])
+def test_a_fault_of_a_host_that_is_not_there_is_refused_before_anything_starts(hosts: tuple[str, ...]) -> None:
+    options = {"play": "site", "world": "", "recipe_data": [], "sku": "dgx-h100", "nodes": 4}
+
+    def wrong(*faults: str) -> list[str]:
+        return [str(problem) for problem in request_problems({**options, "faults": faults}, hosts=hosts, extra={})]
+
+    (problem,) = wrong("gpu-lost@gpu77/gpu1,gpu-lost@gpu04", "no-subnet-manager", "gpu-lost")
+    assert "gpu-lost@gpu77/gpu1" in problem and "there is no host 'gpu77'" in problem
+    assert wrong("gpu-lost@gpu04/gpu1", "faults.yaml") == []
