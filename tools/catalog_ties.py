@@ -99,8 +99,14 @@ def _later_wins(tree: Tree, one: Layer, other: Layer) -> bool:
     A layer is merged together with what inherits from it, so all of that must be no more specific.
     """
     later, earlier = (one, other) if one.root > other.root else (other, one)
-    heirs = (heir for heir in (earlier, *tree.descendants(earlier)) if heir.criteria is not None)
-    return all(specificity(heir) <= specificity(later) for heir in heirs if tree.together(heir, later))
+    return not any(_winners(tree, earlier, later))
+
+
+def _winners(tree: Tree, earlier: Layer, later: Layer) -> Iterator[Layer]:
+    """Yield the layer of the earlier directory, and what inherits from it, where it is more specific than the later."""
+    for heir in (earlier, *tree.descendants(earlier)):
+        if heir.criteria is not None and tree.together(heir, later) and specificity(heir) > specificity(later):
+            yield heir
 
 
 def ties(tree: Tree) -> Iterator[Problem]:
@@ -114,9 +120,25 @@ def ties(tree: Tree) -> Iterator[Problem]:
                 continue
             if _by_chance(tree, one, other):
                 words = ".".join(str(step) for step in what[1:])
-                text = (
-                    f"{words} is {one.value!r} by {one.name} and {other.value!r} by {other.name}, which do not inherit."
-                )
                 # Where it is to be corrected: in the later directory.
-                later = other if other.layer.root > one.layer.root else one
+                later, earlier = (other, one) if other.layer.root > one.layer.root else (one, other)
+                text = (
+                    f"{words} is {one.value!r} by {one.name} and {other.value!r} by {other.name}, which do not inherit"
+                    f"{_who_wins(tree, earlier, later)}."
+                )
                 yield tree.at(later.mixin or later.layer, later.path, text)
+
+
+def _who_wins(tree: Tree, earlier: Write, later: Write) -> str:
+    """Return which layer wins over one of a later directory, and what to do; empty within one directory."""
+    if earlier.layer.root == later.layer.root:
+        return ""
+    winners = [layer.name for layer in _winners(tree, earlier.layer, later.layer)]
+    if not winners:
+        return ""
+    named = ", ".join(winners[:3]) + (f" and {len(winners) - 3} more" if len(winners) > 3 else "")
+    wins = "is" if len(winners) == 1 else "are"
+    return (
+        f"; {named} {wins} more specific, so {earlier.name} wins there. Fix: set it also in a layer of yours "
+        f"that has the criteria of {winners[0]}"
+    )

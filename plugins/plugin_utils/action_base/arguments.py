@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -111,7 +111,9 @@ def value_problems(
         if isinstance(error, ArgumentTypeError) and str(error).startswith(f"argument '{name}' is of type"):
             yield InputError(label, f"is {_shown(value, option)}, expected {expected(option)}.", _example(label, kind))
             return
-        if isinstance(error, ArgumentValueError) and choices and not isinstance(value, list | dict):
+        if isinstance(error, ArgumentValueError) and choices and option.get("type") == "list":
+            yield from _no_choices(label, checked.validated_parameters.get(name, value), choices)
+        elif isinstance(error, ArgumentValueError) and choices and not isinstance(value, list | dict):
             listed = ", ".join(str(choice) for choice in choices)
             near = nearest(str(value), [str(choice) for choice in choices])
             own = re.fullmatch(_VARIABLE, label)
@@ -121,6 +123,14 @@ def value_problems(
         else:
             where = f" found in {name}"
             yield InputError(label, f"does not fit: {str(error).removesuffix(where)}.", f"expected {expected(option)}")
+
+
+def _no_choices(label: str, value: Any, choices: Sequence[Any]) -> Iterator[InputError]:
+    """Yield each element of a list that is none of the choices."""
+    known = [str(choice) for choice in choices]
+    for word in value if isinstance(value, list) else [part.strip() for part in str(value).split(",")]:
+        if str(word) not in known:
+            yield InputError(label, f"{str(word)!r} is none of its values.", nearest_hint(str(word), known))
 
 
 def refuse(subject: str, problems: list[BringupError]) -> None:

@@ -172,6 +172,10 @@ def asked_phases(names: Sequence[str]) -> tuple[str, ...]:
     """
     unknown = [name for name in names if name not in (*PHASES, ALL)]
     if unknown:
+        from difflib import get_close_matches
+
         there = ", ".join((*PHASES, ALL))
-        raise InputError(f"phase {unknown[0]!r}", f"is none; there are {there}.", "correct gpufleet_phases")
+        near = get_close_matches(unknown[0], PHASES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "correct gpufleet_phases"
+        raise InputError(f"phase {unknown[0]!r}", f"is none; there are {there}.", hint)
     return tuple(phase for phase in PHASES if not names or ALL in names or phase in names or phase == READINESS)

@@ -212,6 +212,8 @@ def render_markdown(facts: RunFacts) -> str:
     """Return the summary."""
     record = facts.record
     word = "passed" if all_passed(record) and not record.problem else "not passed"
+    if record.check_mode and not record.problem:
+        word = "a preview"
     label = ("WHAT IF: " if record.what_if else "") + ("CHECK MODE: " if record.check_mode else "")
     label += "REHEARSAL: " if record.rehearsal else ""
     lines = [f"## {label}{kind_of_run(record)} of {plain(record.site)}: {word}", ""]

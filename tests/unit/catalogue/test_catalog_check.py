@@ -272,6 +272,8 @@ def test_private_data_is_proved_over_the_catalogue(
     found = problems(tmp_path)
     assert all("K8s.server.version is" in problem and "which do not inherit" in problem for problem in found)
     assert bool(found) is not wins
+    # Who wins is named, and the layer that would.
+    assert all("more specific, so " in problem and "has the criteria of " in problem for problem in found)
 
 
 def test_a_file_of_private_data_that_nothing_reads_is_a_problem(

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible.errors import AnsibleUndefinedVariable
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import plain_spec, value_problems
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import Stated, option_problems
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.registry import node_tests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.variables import options
 
 NAME = "gpufleet_quarantine"
+ROOT = Path(__file__).resolve().parents[5]
 WHOLE = {"node": "gpu01", "reason": "fan", "ticket": "T-1", "who": "ada"}
 
 
@@ -65,6 +68,20 @@ def test_a_word_of_a_playbook_alone_is_one_that_it_knows_or_the_nearest_is_named
         stated = stated_of({"localhost": {name: value}}, {"localhost": {name: value}})
         assert [problem.hint for problem in stated.of_choices(choices)] == ([hint] if hint else [])
     assert list(stated_of({"localhost": {}}, {}).of_choices(choices)) == []
+
+
+@pytest.mark.parametrize(("role", "name"), [("continuous_validation", "continuous"), ("burn_in", "burn_in")])
+def test_tests_of_nodes_are_those_of_the_registry_and_a_misspelled_one_is_refused_before_contact(
+    role: str, name: str
+) -> None:
+    spec = yaml.safe_load((ROOT / "roles" / role / "meta/argument_specs.yml").read_text("utf-8"))
+    variable = f"gpufleet_{name}_tests"
+    assert spec["argument_specs"]["main"]["options"][variable]["choices"] == list(node_tests())
+    for value in (["nccl_lop", "storage_io"], "nccl_lop,storage_io"):
+        (problem,) = stated_of({"localhost": {variable: value}}, {"localhost": {variable: value}}).problems()
+        assert str(problem) == f"{variable}: 'nccl_lop' is none of its values. Fix: did you mean 'nccl_loop'?"
+    for value in (["nccl_pair"], "nccl_loop,dl_unit", "", []):
+        assert not list(stated_of({"localhost": {variable: value}}, {"localhost": {variable: value}}).problems())
 
 
 class Undefined:

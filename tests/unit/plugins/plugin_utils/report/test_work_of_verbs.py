@@ -175,7 +175,8 @@ def test_what_did_not_start_or_only_looked_has_no_table_of_gates(tmp_path: Path,
         assert names_no_gate(files), files["screen"]
         assert run_stats(Run(directory))["gpufleet_passed"] is False
     texts = [(tmp_path / str(i) / "report.md").read_text(encoding="utf-8") for i in range(3)]
-    assert "not started: host gpu01" in texts[0] and "CHECK MODE" in texts[1]
+    assert "not started: host gpu01" in texts[0] and texts[0].splitlines()[0].endswith(": not passed")
+    assert texts[1].splitlines()[0].startswith("## CHECK MODE: ") and texts[1].splitlines()[0].endswith(": a preview")
     assert "it did not come to its end" in texts[2]
 
 
