@@ -16,15 +16,17 @@ from ..features.fleet.clusters import unconfirmed_record
 from ..outcome.codec import to_plain
 from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..run.run import Run, existing_run_dir
-from ..runtime.files import KEEPER_LOCK
-from ..runtime.process import is_locked
 from ..verdict.restart import interrupted_lines
-from ..verdict.run import nothing_holds, run_summary
+from ..verdict.run import has_ended, nothing_holds, run_summary, running_since
 from .answer import formatted, warn, write, write_lines
 
 _STATES = {"check": "checked", "export": "exported", "backup": "backed_up"}
 _NEEDED = {"check": (), "export": ("site_name", "dest"), "backup": ("dest",)}
 _SERVER, _NO_STORE = "GPUFLEET_STORE_URL", ".run/history.sqlite"
+
+
+# Lines of the end of a playbook (report/console.py).
+_OF_ITS_END = ("verdict ", "again: ", "do: ", "not looked at: ", "         do: ")
 
 
 def status(arguments: Namespace) -> int:
@@ -36,18 +38,28 @@ def status(arguments: Namespace) -> int:
     judged = unconfirmed_record(run.path)
     record = judged or run.record
     passed = nothing_holds(record)
+    at_work = run.at_work and not has_ended(record)
     if arguments.format in (None, "text"):
         from ..report.console import closing_lines
 
         write_lines([f"run      {record.run_id}, site {record.site}, last written {record.updated or record.started}"])
-        write_lines(closing_lines(record, run.path))
+        lines = closing_lines(record, run.path)
+        if at_work:
+            # What it has decided so far is no verdict, and to start it again would be a second one.
+            lines = [line for line in lines if not line.startswith(_OF_ITS_END)]
+        write_lines(lines)
         if judged is not None:
             write_lines([f"do: gpufleet judge {shlex.quote(arguments.run)} lists what differs"])
-        elif lines := interrupted_lines(record, ", unless it is still at a gate before gpu_stack"):
-            # The gates before gpu_stack hold nothing while they run.
-            write_lines(["", "running: its process holds the cluster"] if is_locked(run.path / KEEPER_LOCK) else lines)
+        else:
+            write_lines(["", f"running: {running_since(record)}"] if at_work else interrupted_lines(record))
     else:
-        data = {"run_dir": str(run.path), "passed": passed, "verdict": run_summary(record), "record": to_plain(record)}
+        data = {
+            "run_dir": str(run.path),
+            "passed": passed,
+            "running": at_work,
+            "verdict": run_summary(record),
+            "record": to_plain(record),
+        }
         write(formatted(data, arguments.format))
     return 0 if passed or not arguments.exit_code else BringupError.exit_code
 

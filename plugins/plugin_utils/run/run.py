@@ -25,7 +25,20 @@ from ..outcome.gates import COMPARED_GATES, STACK_GATE
 from ..outcome.model import Outcome
 from ..recipe.sections import shape_problem
 from ..report.facts import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
-from ..runtime.files import BASELINE, DECLARED, HARDWARE, LATEST, RECIPE, RUN, SETTINGS, SITE, write_atomic
+from ..runtime.files import (
+    BASELINE,
+    CONTROLLER,
+    DECLARED,
+    HARDWARE,
+    KEEPER_LOCK,
+    LATEST,
+    RECIPE,
+    RUN,
+    SETTINGS,
+    SITE,
+    write_atomic,
+)
+from ..runtime.process import controller_runs, is_locked
 from ..runtime.progress import Emit
 from ..runtime.redaction import redact_data, redact_settings
 from ..site.model import Site
@@ -66,6 +79,11 @@ class Run:
         """The verdicts so far."""
         path = self.path / RUN
         return record_from_plain(load_json(path), str(path))
+
+    @property
+    def at_work(self) -> bool:
+        """Whether its playbook still runs, or the process that holds the cluster for it. Known on its machine alone."""
+        return is_locked(self.path / KEEPER_LOCK) or controller_runs(self.path / CONTROLLER)
 
     @cached_property
     def hardware(self) -> dict[str, Sku]:

@@ -214,8 +214,8 @@ PAGE, SUMMARY, MACHINE, METRICS = REPORTS = ("report.html", "report.md", "report
 STATE, WHOLE_SUITE, STATEMENT = "state.json", "ctrf/all.json", "attestation.intoto.jsonl"
 # Link to the newest run that passed preflight.
 LATEST = "latest"
-# Locked by the keeper of a run while the run is active (workload/keeper.py).
-KEEPER_LOCK = ".keeper.lock"
+# Locked by the keeper of a run while the run is active (workload/keeper.py), and the process whose run it is.
+KEEPER_LOCK, CONTROLLER = ".keeper.lock", ".controller.json"
 # A run's name starts with its start time. NTP may have set the clock back since, by this much.
 _BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
 _CLOCK_STEP = timedelta(minutes=10)

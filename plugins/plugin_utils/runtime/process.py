@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from platform import node
 from time import monotonic
 from typing import Any
 
@@ -236,6 +238,23 @@ def identify(pid: int) -> ProcessId | None:
     """Return the identity of a running process, None if there is none."""
     state = _state(pid)
     return ProcessId(pid, state[1]) if state is not None and state[0] not in "ZX" else None
+
+
+def note_controller(path: Path) -> None:
+    """Write which ansible-playbook runs; nothing outside a worker, where no playbook does."""
+    import multiprocessing
+
+    if multiprocessing.parent_process() is not None and (found := identify(controller_pid())) is not None:
+        path.write_text(json.dumps({"pid": found.pid, "start_ticks": found.start_ticks, "host": node()}) + "\n")
+
+
+def controller_runs(path: Path) -> bool:
+    """Tell whether the ansible-playbook of that file runs on this machine. False without the file."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        return bool(plain["host"] == node() and ProcessId(int(plain["pid"]), int(plain["start_ticks"])).alive())
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 def controller_pid() -> int:

@@ -361,15 +361,16 @@ def unfinished(record: RunRecord) -> str:
 def way_on(record: RunRecord) -> tuple[str, str]:
     """Return when to start a run again, and the command; empty where there is nothing to start again."""
     if command := restart(record):
-        return "Start again", command
+        goes_on = record.work is not None and not record.work.sentence and not record.problem
+        return "If it is no longer at work, start again" if goes_on else "Start again", command
     command = unfinished(record)
     return ("If it is no longer at work, start again", command) if command else ("", "")
 
 
-def interrupted_lines(record: RunRecord, unless: str = "") -> list[str]:
+def interrupted_lines(record: RunRecord) -> list[str]:
     """Return that a run of gates ended before they did, and how to go on with it; empty for any other."""
     command = unfinished(record)
-    return ["", f"interrupted: the run ended before its gates did{unless}", f"again: {command}"] if command else []
+    return ["", "interrupted: the run ended before its gates did", f"again: {command}"] if command else []
 
 
 def _from_gate(record: RunRecord, gate: str) -> str:

@@ -62,7 +62,7 @@ def work_summary(work: Work, *, rehearsal: bool, check_mode: bool) -> str:
         planned = f"; {work.sentence}" if work.sentence else ""
         return f"CHECK MODE: {work.verb}: nothing was changed and no test was run{planned}"
     word = "" if work.passed else "not passed: " if work.failed else "in part: "
-    text = f"{'REHEARSAL ' if rehearsal else ''}{work.verb}: {word}{work.sentence or 'it did not come to its end'}"
+    text = f"{'REHEARSAL ' if rehearsal else ''}{work.verb}: {word}{work.sentence or 'it has not come to its end'}"
     return f"{text}; a rehearsal is never an acceptance" if rehearsal and work.passed else text
 
 
@@ -313,6 +313,25 @@ def unproven_before(scope: Iterable[str]) -> tuple[str, ...]:
             missing.add(before)
             before = gate_spec(before).depends_on
     return tuple(gate for gate in GATE_IDS if gate in missing.difference(scope))
+
+
+def running_since(record: RunRecord) -> str:
+    """Return since when a run is at work, and where it is: `since 2026-11-03 10:00 UTC (gate nodes)`."""
+    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
+    place = next((verdict.gate for verdict in verdicts if verdict.status is Status.PENDING), "")
+    place = record.work.verb if record.work is not None else f"{'gate' if record.scope else 'phase'} {place}"
+    return f"since {record.started[:10]} {record.started[11:16]} UTC ({place})"
+
+
+def has_ended(record: RunRecord) -> bool:
+    """Tell whether nothing is to come of a run whose playbook is at work; a verb goes on until that ends."""
+    if record.problem or record.check_mode:
+        return True
+    if record.work is not None:
+        return False
+    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
+    bad = any(verdict.status is not Status.PENDING and not verdict.opens_next for verdict in verdicts)
+    return bad or all(verdict.status is not Status.PENDING for verdict in verdicts)
 
 
 def run_summary(record: RunRecord) -> str:

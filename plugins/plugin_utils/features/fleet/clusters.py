@@ -20,11 +20,10 @@ from ...outcome.model import Status
 from ...outcome.wording import count, first_of
 from ...run.digests import changed_files
 from ...run.run import Run
-from ...runtime.files import KEEPER_LOCK, RUN, STATE, cluster_uid_of
-from ...runtime.process import is_locked
+from ...runtime.files import RUN, STATE, cluster_uid_of
 from ...site.model import NO_SITE
 from ...verdict.gate import GateVerdict
-from ...verdict.run import RunRecord, all_passed, run_summary
+from ...verdict.run import RunRecord, all_passed, run_summary, running_since
 from ...verdict.saved import record_from_plain
 
 # Everything here is pure: records in, rows and sentences out.
@@ -141,7 +140,9 @@ class ClusterState:
     @property
     def now(self) -> tuple[str, ...]:
         """What runs on it, a sentence each."""
-        return tuple(f"running {_since(run)} ({run.place})" for run in self.running)
+        return tuple(
+            f"running {running_since(run.record)} ({run.place})" for run in self.running if run.record is not None
+        )
 
     @property
     def shown_bring_up(self) -> str:
@@ -275,17 +276,6 @@ def _goes_well(run: SavedRun) -> bool:
     return len(decided) < len(verdicts) and all(verdict.opens_next for verdict in decided)
 
 
-def _since(run: SavedRun) -> str:
-    """Return since when a run is at work, and at which gate or phase."""
-    record = run.record
-    if record is None:
-        return ""
-    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
-    place = next((verdict.gate for verdict in verdicts if verdict.status is Status.PENDING), "")
-    place = record.work.verb if record.work is not None else f"{'gate' if record.scope else 'phase'} {place}"
-    return f"since {record.started[:10]} {record.started[11:16]} UTC ({place})"
-
-
 def _covers(run: SavedRun, of: SavedRun) -> bool:
     """Whether a run is later than the other and covers everything that it was about."""
     after, before = run.record, of.record
@@ -363,9 +353,8 @@ def _saved(path: Path) -> SavedRun:
     except (BringupError, OSError) as error:
         return SavedRun(cluster=str(path), place=str(path), problem=f"its record cannot be read: {error}")
     name = f"{record.site} ({REHEARSAL})" if record.rehearsal else record.site
-    # The keeper lives as long as the run: a killed run is not at work, whatever its record says.
-    at_work = is_locked(path / KEEPER_LOCK)
-    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), at_work=at_work, record=record)
+    # A killed run is not at work, whatever its record says.
+    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), at_work=Run(path).at_work, record=record)
 
 
 def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:

@@ -96,7 +96,7 @@ def test_what_never_starts_a_run_prints_nothing_more(tmp_path: Path, repository:
 
 def test_a_verb_without_gates_prints_none(tmp_path: Path, repository: Path) -> None:
     said = played(tmp_path, repository, verb="roll")
-    assert "verdict  roll: not passed: it did not come to its end" in said and "key figure" not in said
+    assert "verdict  roll: not passed: it has not come to its end" in said and "key figure" not in said
 
 
 @pytest.mark.parametrize("enabled", ["", "gpufleet.bringup.gates"])

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import platform
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +23,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.html import render_page
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import render_markdown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import KEEPER_LOCK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import CONTROLLER, KEEPER_LOCK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import identify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, nothing_holds, run_summary
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
+    Work,
+    new_run,
+    nothing_holds,
+    run_summary,
+)
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import load_catalogue
 
 SAVED = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
@@ -69,9 +77,39 @@ def test_the_status_of_an_interrupted_run_says_how_to_go_on_unless_it_goes_on(
     for report in (render_markdown(facts), render_page(facts)):
         assert "gate nodes is not decided" in report and "If it is no longer at work, start again" in report
         assert again.removeprefix("again: ").split()[0] in report
+
+    def at_work() -> list[str]:
+        shown = gpufleet("status", str(run)).out.splitlines()
+        # What it decided so far is no verdict, and a second start would be refused.
+        assert not [line for line in shown if line.startswith(("verdict", "again:", "do:"))]
+        return shown[-1:]
+
+    running = [f"running: since {plain['started'][:10]} {plain['started'][11:16]} UTC (gate nodes)"]
     with (run / KEEPER_LOCK).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert gpufleet("status", str(run)).out.splitlines()[-1] == "running: its process holds the cluster"
+        assert at_work() == running
+    # The gates before gpu_stack hold nothing: the process of the playbook is known.
+    known = identify(os.getpid())
+    assert known is not None
+    mine = {"pid": known.pid, "start_ticks": known.start_ticks, "host": platform.node()}
+    (run / CONTROLLER).write_text(json.dumps(mine), "utf-8")
+    assert at_work() == running
+    for other in ({"start_ticks": 1}, {"host": "another"}, {"pid": "x"}):
+        (run / CONTROLLER).write_text(json.dumps(mine | other), "utf-8")
+        assert gpufleet("status", str(run)).out.splitlines()[-1] == again
+
+
+def test_a_verb_at_work_has_no_verdict(gpufleet: Command, tmp_path: Path) -> None:
+    run = saved("0.1.0_healthy.tar.xz", tmp_path)
+    record = Run(run).record
+    rolling = replace(record, scope=(), work=Work(verb="roll first", sentence="1 of 4 nodes returned"))
+    (run / "run.json").write_text(json.dumps(to_plain(rolling)), "utf-8")
+    assert "verdict  " in gpufleet("status", str(run)).out
+    with (run / KEEPER_LOCK).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        shown = gpufleet("status", str(run)).out
+        assert "verdict" not in shown and "again:" not in shown and shown.splitlines()[-1].endswith("UTC (roll first)")
+        assert json.loads(gpufleet("status", str(run), "--format", "json").out)["running"] is True
 
 
 def test_the_status_is_not_brighter_than_the_last_judgement(gpufleet: Command, tmp_path: Path) -> None:

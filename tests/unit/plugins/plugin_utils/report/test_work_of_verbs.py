@@ -177,7 +177,7 @@ def test_what_did_not_start_or_only_looked_has_no_table_of_gates(tmp_path: Path,
     texts = [(tmp_path / str(i) / "report.md").read_text(encoding="utf-8") for i in range(3)]
     assert "not started: host gpu01" in texts[0] and texts[0].splitlines()[0].endswith(": not passed")
     assert texts[1].splitlines()[0].startswith("## CHECK MODE: ") and texts[1].splitlines()[0].endswith(": a preview")
-    assert "it did not come to its end" in texts[2]
+    assert "it has not come to its end" in texts[2]
 
 
 def log_of(*statuses: Status) -> CycleLog:
