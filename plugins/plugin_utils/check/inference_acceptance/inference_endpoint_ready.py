@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     title="vLLM serves the model",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=300.0,
+    duration_s=1800.0,
     applies=(needs("kubernetes"),),
     causes=(
         "kv-cache-out-of-memory", "gpu-out-of-memory", "gpu-memory-in-use", "gpu-not-usable", "server-crashed",

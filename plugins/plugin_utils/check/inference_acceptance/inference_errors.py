@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     title="No request fails under load",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=300.0,
+    duration_s=1800.0,
     applies=(needs("kubernetes"),),
     causes=("request-errors", "short-answers"),
 )

@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     title="Output throughput per GPU",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=300.0,
+    duration_s=1800.0,
     applies=(needs("kubernetes"),),
     causes=("throughput-low", "slow-group", "slower-than-peers", "below-peers"),
 )

@@ -19,7 +19,7 @@ SPEC = CheckSpec(
     title="Time per output token",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=300.0,
+    duration_s=1800.0,
     applies=(needs("kubernetes"),),
     causes=("tpot-high", "tpot-uneven"),
 )

@@ -18,7 +18,7 @@ SPEC = CheckSpec(
     title="Time to first token",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    duration_s=300.0,
+    duration_s=1800.0,
     applies=(needs("kubernetes"),),
     causes=("ttft-high",),
 )
