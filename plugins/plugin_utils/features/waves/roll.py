@@ -22,7 +22,7 @@ from ...run.run import Run
 from ...runtime.clock import elapsed_text, moment_of, now_utc
 from ...runtime.progress import Emit
 from ...site.model import DriverOwner, Site
-from ...verdict.restart import WAVE_ABORT
+from ...verdict.restart import PLACE, WAVE_ABORT
 from ...verdict.run import RunRecord, Work, WorkRow
 from ..inventory.hosts import Inventory
 from .engine import Roll
@@ -40,14 +40,18 @@ _HEAD = ("node", "wave", "end", "took", "reason")
 _WORDS = {Stage.PENDING: "not begun"}
 _MOST_NAMED = 3
 _CHANGE = "gpufleet_wave_change"
+# What a roll was planned with may not change while it goes on.
+_FIXED = ("by", "size", "per_rack", "canaries", "canary_nodes")
 
 
 def with_roll(record: RunRecord, journal: Journal, stopped: str = "") -> RunRecord:
     """Return the record with what its roll did so far; `stopped` says why it begins no further wave."""
     work = roll_work(journal, stopped, planned=record.check_mode)
     if work.next and WAVE_ABORT in record.command and _CHANGE not in record.command:
-        # An abort does not need the change on its command line.
-        work = replace(work, next=f"{work.next}, with the {_CHANGE} of the roll")
+        # An abort needs neither the change nor the policy on its command line, and to go on needs both.
+        said = [f"{name}={value}" for name, value in _stated(journal.policy) if name not in record.command]
+        again = " -e ".join([work.again or "", *said, f"{_CHANGE}={PLACE}"]) if work.again else work.again
+        work = replace(work, next=f"{work.next}, with the {_CHANGE} of the roll", again=again)
     return replace(record, work=work, updated=now_utc())
 
 
@@ -111,10 +115,14 @@ def _next(states: Mapping[str, NodeState]) -> str:
 
 
 def _took(events: Iterable[RollEvent]) -> dict[str, float]:
-    """Return by node the seconds from its first step to its last one."""
+    """Return by node the seconds from the first step of its last try to the last one."""
     first: dict[str, datetime] = {}
     found: dict[str, float] = {}
     for event in events:
+        if event.stage is Stage.PENDING:
+            # Begun again: what lies between is time in service or on hold.
+            first.pop(event.node, None)
+            continue
         try:
             at = moment_of(event.at)
         except ValueError:
@@ -345,12 +353,24 @@ def _require_open(journal: Journal) -> None:
 
 
 def _require_same(journal: Journal, policy: RollPolicy) -> None:
-    for name in ("by", "size", "per_rack", "canaries", "canary_nodes"):
+    for name in _FIXED:
         then, now = getattr(journal.policy, name), getattr(policy, name)
         if then != now:
-            text = f"was planned with {name} {then!r}, now it is {now!r}."
-            hint = "state the same, or give the roll another name; budget and keep may change"
+            text = f"was planned with {name} {_shown(then)}, now it is {_shown(now)}."
+            same = f"-e gpufleet_wave_{name}={_shown(then)}" if then else f"leave gpufleet_wave_{name} out"
+            hint = f"{same}, or give the roll another name; budget and keep may change"
             raise InputError(f"roll {journal.roll}", text, hint)
+
+
+def _stated(policy: RollPolicy) -> Iterator[tuple[str, str]]:
+    """Yield the variables, and their values, of what was not left at its default and may not change in a roll."""
+    for name in _FIXED:
+        if (value := getattr(policy, name)) != getattr(RollPolicy(), name):
+            yield f"gpufleet_wave_{name}", _shown(value)
+
+
+def _shown(value: object) -> str:
+    return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
 def stage_lines(states: Mapping[str, NodeState]) -> list[str]:

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.pl
     RollPolicy,
     Stage,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.roll import with_roll
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.roll import roll_work, with_roll
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, node_subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
@@ -130,11 +130,30 @@ def test_after_an_abort_the_way_on_is_without_it_and_asks_for_the_change(tmp_pat
     aborted = replace(begun("roll"), command=f"{COMMAND} -e gpufleet_wave_abort=true")
     files = written(tmp_path, with_roll(aborted, rolled(tmp_path, held="gpu02")))
     lines = files["screen"].splitlines()
-    assert f"again: {COMMAND} -e gpufleet_wave_again=gpu02" in lines
+    assert f"again: {COMMAND} -e gpufleet_wave_again=gpu02 -e gpufleet_wave_change=<...>" in lines
     wanted = "do: repair gpu02, then begin these nodes again, with the gpufleet_wave_change of the roll"
     assert wanted in lines
     told = replace(aborted, command=f"{aborted.command} -e gpufleet_wave_change=none")
     assert wanted not in written(tmp_path, with_roll(told, rolled(tmp_path / "told", held="gpu02")))["screen"]
+
+
+def test_a_node_that_is_begun_again_takes_the_time_of_that_try(tmp_path: Path) -> None:
+    journal = rolled(tmp_path, held="gpu02")
+    for minute, stage in enumerate((Stage.PENDING, *WAY[WAY.index(Stage.CORDONED) :])):
+        journal.add(RollEvent(node="gpu02", stage=stage, at=f"2026-11-22T10:{30 + 2 * minute}:00.000Z"))
+    (row,) = [row.cells for row in roll_work(journal).rows if row.cells[0] == "gpu02"]
+    assert row[3] == f"{2 * (len(WAY) - WAY.index(Stage.CORDONED) - 1)} min 00 s"
+
+
+def test_after_an_abort_the_way_on_has_what_the_roll_was_planned_with(tmp_path: Path) -> None:
+    places = (RollPlace(node="gpu02", wave=1, rack="r1", why=""),)
+    policy = RollPolicy(canary_nodes=("gpu02", "gpu03"), size="4", budget="2")
+    journal = Journal.begin(tmp_path / "r.jsonl", "second", RollPlan(places=places), policy)
+    journal.add(RollEvent(node="gpu02", stage=Stage.SPARED, reason="the roll was aborted before the change"))
+    aborted = replace(begun("roll"), command=f"{COMMAND} -e gpufleet_wave_size=4 -e gpufleet_wave_abort=true")
+    again = f"again: {COMMAND} -e gpufleet_wave_size=4 -e gpufleet_wave_again=gpu02"
+    again += " -e gpufleet_wave_canary_nodes=gpu02,gpu03 -e gpufleet_wave_change=<...>"
+    assert again in written(tmp_path, with_roll(aborted, journal))["screen"].splitlines()
 
 
 def test_a_reason_that_stopped_the_roll_is_said_once(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_roll_is_begun_and_taken_up(tmp_path: Path) -> None:
     assert not new and stage_lines(again.states) == ["3 pending, 1 cordoned", "gpu01: cordoned"]
     with open_roll(run, options(tmp_path), silent) as opened:
         assert opened.roll.drain(["gpu01"]) == ("gpu01",)
-    with pytest.raises(InputError, match="was planned with size '1', now it is '2'"):
+    with pytest.raises(InputError, match=r"was planned with size 1, now it is 2\. Fix: -e gpufleet_wave_size=1, or"):
         begin_or_resume(run, inventory(), options(tmp_path, size="2"), silent, keep=True)
 
 
