@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/reference/settings.md, the reference of every setting, from the declarations and recipes/thresholds/."""
+"""docs/reference/settings.md, the reference of every setting, from their classes and recipes/thresholds/."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
     Setting,
     settings_in,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import release_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.registry import node_tests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.settings import CONTINUOUS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings, all_specs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import (
+    all_settings,
+    all_specs,
+    release_settings,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import BURN_IN, GATES, READINESS
 
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "null"}
@@ -42,7 +45,7 @@ key by key, everything else is replaced.
 
 | place | form |
 | --- | --- |
-| the release | `recipes/thresholds/<gate>.yaml`, `<test>.yaml` |
+| the release | its class; images, and what differs by kind of GPU or fabric: `recipes/thresholds/<gate>.yaml` |
 | a private directory (`gpufleet_recipe_data`) | `thresholds/*.yaml`; the only place of what is marked *data* below |
 | a SKU (`recipes/hardware/`, or private) | `settings:`, for the checks of gate nodes, for hosts of that SKU |
 | the site | `gpufleet_settings`, for example `gpufleet_settings: {clock-sync: {clock_offset_s: 0.01}}` |
@@ -97,7 +100,7 @@ def _none(kinds: dict[str, tuple[type[Any], ...]]) -> str:
 
 def _row(key: str, entry: Setting) -> str:
     default = json.dumps(release_settings()[key][entry.name], ensure_ascii=False)
-    shown = f"`{default}`" if len(default) <= _LONGEST_DEFAULT else f"`recipes/thresholds/{_file(key)}`"
+    shown = f"`{default}`" if len(default) <= _LONGEST_DEFAULT else f"`{_file(key, entry)}`"
     bounds = f", {entry.bounds}" if entry.bounds else ""
     keys = f", keys {', '.join(entry.keys)}" if entry.keys else ""
     use = "data" if entry.release_only else entry.use
@@ -105,9 +108,12 @@ def _row(key: str, entry: Setting) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
-def _file(key: str) -> str:
+def _file(key: str, entry: Setting) -> str:
+    """Return the file in which the default stands."""
+    if entry.has_default:
+        return f"plugins/{entry.module.partition('.plugins.')[2].replace('.', '/')}.py"
     gate = {spec.id: spec.gate for spec in all_specs()}.get(key, key)
-    return f"{gate}.yaml"
+    return f"recipes/thresholds/{gate}.yaml"
 
 
 def _type(kind: Any) -> str:

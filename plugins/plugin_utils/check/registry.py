@@ -17,6 +17,7 @@ from ..outcome.gates import BURN_IN, GATE_IDS, READINESS, STACK_GATE
 from ..runtime.compiled import compiled_files
 from ..site.model import Site
 from .kit.settings import GateSettings
+from .kit.settings_layers import shipped
 from .site_checks import AnyCheck, AnyObserver, SiteChecks, clashes, load_site_checks, verified, verified_checks
 from .spec import CheckSpec, Observer
 
@@ -29,6 +30,7 @@ __all__ = [
     "checks_of",
     "observer_for",
     "observers_of",
+    "release_settings",
 ]
 
 
@@ -135,6 +137,12 @@ def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any]
         found[spec.id] = (spec.settings,) if spec.settings else ()
     found[CONTINUOUS] = (ContinuousSettings,)
     return found | {name: (test.settings_type,) for name, test in node_tests().items()}
+
+
+@cache
+def release_settings() -> dict[str, dict[str, Any]]:
+    """Return every setting as this release ships it, by gate or check id and name."""
+    return {key: shipped(key, *kinds) for key, kinds in all_settings().items() if kinds}
 
 
 def all_specs(directories: tuple[str, ...] = ()) -> tuple[CheckSpec, ...]:

@@ -19,7 +19,7 @@ from ..outcome.model import Outcome, SubjectKind
 from ..outcome.wording import first_of
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
-from .kit.settings_layers import checked_settings, resolved, settings_for
+from .kit.settings_layers import checked_settings, resolved, settings_for, shipped
 
 if TYPE_CHECKING:
     from ..hardware.sku import Sku
@@ -270,8 +270,8 @@ class JudgeContext:
         return found
 
     def stated(self, key: str, name: str) -> Any:
-        """Return the plain value of a setting of another gate in this run, None if there is no such setting."""
-        return resolved(key, self.saved_settings.get(key), self.site.settings.get(key, {})).get(name)
+        """Return the plain value of a setting of another gate in this run, None where only its class has a default."""
+        return resolved(shipped(key), self.saved_settings.get(key), self.site.settings.get(key, {})).get(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

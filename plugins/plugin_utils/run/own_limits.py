@@ -13,7 +13,7 @@ from typing import Any
 from ..check.comparison.specs import comparisons_of
 from ..check.kit.saved_settings import saved_entries
 from ..check.kit.settings import Setting, settings_in
-from ..check.kit.settings_layers import release_settings
+from ..check.kit.settings_layers import shipped
 from ..check.registry import all_checks, all_settings
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.codec import to_plain
@@ -110,11 +110,11 @@ def _judged_by(run: Run) -> dict[str, dict[str, Setting]]:
 
 
 def _lines(key: str, known: Mapping[str, Setting], saved: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    shipped = release_settings().get(key, {})
-    for name in known.keys() & saved.keys() & shipped.keys():
+    ours = {**{name: entry.default for name, entry in known.items() if entry.has_default}, **shipped(key)}
+    for name in known.keys() & saved.keys() & ours.keys():
         # A value that only the release set was its limit then, whatever it is in this one.
         if saved[name]["sources"] != _RELEASE:
-            yield from _differing(f"{key}.{name}", saved[name]["value"], shipped[name])
+            yield from _differing(f"{key}.{name}", saved[name]["value"], ours[name])
 
 
 def _differing(place: str, stated: Any, shipped: Any) -> Iterator[str]:

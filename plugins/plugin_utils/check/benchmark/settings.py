@@ -17,21 +17,25 @@ class JobSettings:
     timeout_s: float = setting("Longest time of one job, from when all of its pods run.", unit="s", above=0)
     pull_s: float = setting(
         "How long the pods of a job may take to start once they have a node, which is mostly pulling the image.",
+        default=1800,
         unit="s",
         above=0,
     )
-    schedule_s: float = setting("How long the pods of a job may wait for a node.", unit="s", above=0)
+    schedule_s: float = setting("How long the pods of a job may wait for a node.", default=60, unit="s", above=0)
     total_s: float = setting(
         "Longest time of all jobs together; in gate fabric_validation that of up to 1000 hosts, and longer by as much "
         "as there are more.",
         unit="s",
         above=0,
     )
-    cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
+    cleanup_s: float = setting("Longest time to remove what the gate made.", default=60, unit="s", above=0)
     repeats: int = setting(
-        "How often a suspect is measured before it counts; more than half of the runs must show the fault.", minimum=1
+        "How often a suspect is measured before it counts; more than half of the runs must show the fault.",
+        default=3,
+        minimum=1,
     )
     queue: str = setting(
         "Queue of the jobs, for schedulers that have queues; empty: the scheduler's own (Volcano default, KAI "
-        "default-queue)."
+        "default-queue).",
+        default="",
     )

@@ -24,23 +24,38 @@ from .observe_soak import OBSERVER
 class SoakSettings:
     """Settings of check burn-in-soak."""
 
+    # A day: parts that die young mostly do so in it.
     hours: float = setting(
         "How long tests that pass have to load the GPUs of each host; the rest of a round does not count.",
-        unit="h", above=0,
-    )  # fmt: skip
+        default=24.0,
+        unit="h",
+        above=0,
+    )
+    # Heat and throttling show after 5 to 15 minutes of load (training_acceptance.yaml); most of a round is load then.
     load_s: float = setting(
         "How long test dl_unit keeps all GPUs of a host at work in every round; 0: not, and what counts is the time of "
         "pods, which a person has to accept.",
-        unit="s", minimum=0, use="run",
-    )  # fmt: skip
+        default=1800.0,
+        unit="s",
+        minimum=0,
+        use="run",
+    )
+    # Products of large matrices in bfloat16 take a GPU to its limit; what waits for adapters or the processor does not.
     load_share: float = setting(
         "Part of its power limit from which a GPU counts as under load, read every second.",
-        above=0, maximum=1, use="run",
-    )  # fmt: skip
+        default=0.8,
+        above=0,
+        maximum=1,
+        use="run",
+    )
+    # Levels 3 and 4 load the GPUs for a quarter of an hour and for hours; a site that wants them says so.
     dcgm_level: int = setting(
         "Level of `dcgmi diag -r` that every round ends with, where the driver is the GPU operator's; 0: none.",
-        minimum=0, maximum=4, use="run",
-    )  # fmt: skip
+        default=0,
+        minimum=0,
+        maximum=4,
+        use="run",
+    )
 
 
 SPEC = CheckSpec(

@@ -28,8 +28,7 @@ from ...runtime.strict import nearest_hint
 from ...verdict.baseline import AcceptedFigure, Change, FigureComparison, LossLimits, Matched, compare, match
 from ...verdict.figures import Place, figure_rules, figures_of, rules_of
 from ..kit.answer import Answer
-from ..kit.settings import setting
-from ..kit.settings_layers import release_settings
+from ..kit.settings import defaults_of, setting, with_default
 from ..spec import CheckSpec, JudgeContext
 from .model import Compared
 
@@ -49,11 +48,12 @@ class BaselineSettings:
         below=10,
     )
     bad: float = setting(
-        "A figure that is worse by more than so many times the tolerance is bad, not marginal.", above=1
+        "A figure that is worse by more than so many times the tolerance is bad, not marginal.", default=2, above=1
     )
     spreads: float = setting(
         "Where the changes of equal hosts differ among each other, one may lose this many standard deviations of them, "
         "but never more than what is bad.",
+        default=3,
         minimum=0,
     )
 
@@ -75,18 +75,79 @@ class BaselineSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FabricBaselineSettings(BaselineSettings):
+    """Settings of check fabric-baseline."""
+
+    tolerance: dict[str, float] = with_default(
+        BaselineSettings,
+        "tolerance",
+        {
+            "intra-node-busbw": 0.05,
+            "all-nodes-busbw": 0.05,
+            "gemm-bf16": 0.05,
+            "gemm-fp32": 0.05,
+            "gemm-fp8": 0.05,
+            "memory-copy": 0.05,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingBaselineSettings(BaselineSettings):
+    """Settings of check training-baseline."""
+
+    # What users do on a shared volume spreads its figures (a healthy NFS by 15 %): as wide as hosts may differ from
+    # their peers.
+    tolerance: dict[str, float] = with_default(
+        BaselineSettings,
+        "tolerance",
+        {
+            "mfu": 0.05,
+            "step-time": 0.05,
+            "sequential-write": 0.4,
+            "sequential-read": 0.4,
+            "random-read": 0.4,
+            "random-write": 0.4,
+            "sequential-write-p99": 1.0,
+            "sequential-read-p99": 1.0,
+            "random-read-p99": 1.0,
+            "random-write-p99": 1.0,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceBaselineSettings(BaselineSettings):
+    """Settings of check inference-baseline."""
+
+    tolerance: dict[str, float] = with_default(
+        BaselineSettings, "tolerance", {"throughput": 0.05, "ttft": 0.05, "tpot": 0.05}
+    )
+
+
+BASELINE_SETTINGS: dict[str, type[BaselineSettings]] = {
+    "fabric": FabricBaselineSettings,
+    "training": TrainingBaselineSettings,
+    "inference": InferenceBaselineSettings,
+}
+"""The settings of the comparison with a baseline, by the word that stands before `-baseline` in its check's id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContractSettings:
     """What an acceptance contract requires."""
 
-    reference: str = setting("Which contract, for the report: its name, number and clause.")
+    reference: str = setting("Which contract, for the report: its name, number and clause.", default="")
     bounds: dict[str, float] = setting(
         "By kind of figure what every subject must reach: at least where more is better, at most for times. "
         "{all-nodes-busbw: 380, mfu: 40, ttft: 500}; the kinds and their units: docs/history.md.",
+        default={},
         above=0,
     )
     at: dict[str, dict[str, str]] = setting(
         "By kind of figure the conditions that the contract states, as text: {all-nodes-busbw: {size: '8589934592'}}; "
-        "measured under others, the bound is not known to be kept."
+        "measured under others, the bound is not known to be kept.",
+        default={},
     )
 
     def __post_init__(self) -> None:
@@ -101,8 +162,8 @@ class ContractSettings:
 @cache
 def _shipped_tolerance() -> dict[str, float]:
     """Return the tolerance of every kind of figure as this release ships it."""
-    stated = (entry["tolerance"] for key, entry in release_settings().items() if key.endswith("-baseline"))
-    return {name: float(part) for tolerance in stated for name, part in tolerance.items()}
+    tolerances = (defaults_of(kind)["tolerance"] for kind in BASELINE_SETTINGS.values())
+    return {name: float(part) for tolerance in tolerances for name, part in tolerance.items()}
 
 
 def _require_figures(names: Iterable[str], where: str) -> None:
@@ -137,7 +198,7 @@ def judge(spec: CheckSpec, outcomes: tuple[Outcome, ...], context: JudgeContext)
     apart = _not_compared(context, matched)
     if not matched.same and not held:
         return Compared(reason=f"nothing can be compared: {'; '.join(apart)}")
-    settings = context.settings_of(spec.id, BaselineSettings)
+    settings = context.settings_of(spec.id, spec.settings or BaselineSettings)
     compared = compare(matched.same, settings.limits)
     bad = [*_together(spec, context, compared, settings), *_alone(spec, context, compared, settings)]
     if bad or held:

@@ -9,7 +9,7 @@ from ...outcome.gates import COMPARED_GATES
 from ...outcome.model import SubjectKind
 from ..spec import CheckSpec, Disturbance
 from . import against_baseline, contract, recipe_bounds
-from .against_baseline import BaselineSettings, ContractSettings
+from .against_baseline import BASELINE_SETTINGS, BaselineSettings, ContractSettings
 from .model import Comparison
 from .performance_constraints import BOUND_GATES
 
@@ -22,7 +22,7 @@ def _against_baseline(gate: str, word: str) -> Comparison:
         per=SubjectKind.CLUSTER,
         disturbs=Disturbance.NOTHING,
         causes=("regression", "slower-than-baseline"),
-        settings=BaselineSettings,
+        settings=BASELINE_SETTINGS.get(word, BaselineSettings),
     )
     return Comparison(spec, against_baseline.judge)
 

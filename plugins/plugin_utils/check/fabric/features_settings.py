@@ -17,9 +17,12 @@ class FabricFeaturesSettings:
     """Settings of check fabric-features, which is declared where one of them is configured."""
 
     adaptive_routing: bool | None = setting(
-        "Whether all switches must route adaptively (true), or none (false); null: not stated."
+        "Whether all switches must route adaptively (true), or none (false); null: not stated.", default=None
     )
-    sharp: bool = setting("Whether every switch must have an aggregation node, without an error about SHARP.")
+    sharp: bool = setting(
+        "Whether every switch must have an aggregation node, without an error about SHARP.", default=False
+    )
     sharp_job: bool = setting(
-        "Whether `sharp_hello` must be able to make a job of SHARP from the host that looks at the fabric."
+        "Whether `sharp_hello` must be able to make a job of SHARP from the host that looks at the fabric.",
+        default=False,
     )

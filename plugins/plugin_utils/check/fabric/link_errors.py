@@ -34,14 +34,35 @@ from .view import FabricView, PortId, port_id
 class LinkErrorSettings:
     """Settings of check link-errors."""
 
+    # Counters that are not listed are read and not judged: PortXmitWait is congestion, and PortRcvSwitchRelayErrors and
+    # VL15Dropped come with every sweep of a healthy fabric.
     growth_per_hour: dict[str, int] = setting(
         "By how much a counter of one port may grow in an hour; in the seconds between the two readings by that share, "
         "rounded up. Counters that are not listed are read and not judged.",
+        default={
+            "SymbolErrorCounter": 10,
+            "LinkErrorRecoveryCounter": 0,
+            "LinkDownedCounter": 0,
+            "PortRcvErrors": 10,
+            "PortRcvRemotePhysicalErrors": 10,
+            "LocalLinkIntegrityErrors": 0,
+            "ExcessiveBufferOverrunErrors": 0,
+        },
         unit="count by counter",
         minimum=0,
     )
+    # LinkDownedCounter at 255 is history of years on healthy links; that the link went down now, both sweeps would
+    # show.
     saturates_at: dict[str, int] = setting(
         "The value at which a counter ends: one that has reached it cannot tell whether it grows.",
+        default={
+            "SymbolErrorCounter": 65535,
+            "LinkErrorRecoveryCounter": 255,
+            "PortRcvErrors": 65535,
+            "PortRcvRemotePhysicalErrors": 65535,
+            "LocalLinkIntegrityErrors": 15,
+            "ExcessiveBufferOverrunErrors": 15,
+        },
         unit="count by counter",
         minimum=1,
     )

@@ -32,7 +32,8 @@ class SubnetManagerSettings:
 
     policy: Literal["standby", "external"] = setting(
         "What stands in for the master. standby: another subnet manager must answer. external: whoever runs it does, "
-        "as UFM in management or high availability mode, where every other subnet manager must be off."
+        "as UFM in management or high availability mode, where every other subnet manager must be off.",
+        default="standby",
     )
 
 

@@ -29,7 +29,7 @@ class SwitchHealthSettings:
     """Settings of check switch-health, which is declared where they are configured, also as {}."""
 
     temperature_c: float | None = setting(
-        "Temperature that no switch may exceed; null: not judged.", unit="°C", above=0
+        "Temperature that no switch may exceed; null: not judged.", default=None, unit="°C", above=0
     )
 
 

@@ -25,16 +25,26 @@ class NetworkingSettings:
 
     image: str = setting("Image of the test's pods, any with Python 3.9 or newer as python3.", use="run")
     port: int = setting(
-        "Port by which the ranks answer each other, on every address of their pods.", minimum=1024, use="run"
+        "Port by which the ranks answer each other, on every address of their pods.",
+        default=29400,
+        minimum=1024,
+        use="run",
     )
     peers: int = setting(
         "Most ranks that each of them looks for; of more, those at the distances 1, 2, 4 and so on.",
+        default=16,
         minimum=1,
         use="run",
     )
-    meet_s: float = setting("How long names and peers may take to be there.", unit="s", above=0, use="run")
-    timeout_s: float = setting("Longest time of the test, from when all of its pods run.", unit="s", above=0, use="run")
-    pull_s: float = setting("How long its pods may take to start once they have a node.", unit="s", above=0, use="run")
+    meet_s: float = setting(
+        "How long names and peers may take to be there.", default=90.0, unit="s", above=0, use="run"
+    )
+    timeout_s: float = setting(
+        "Longest time of the test, from when all of its pods run.", default=300.0, unit="s", above=0, use="run"
+    )
+    pull_s: float = setting(
+        "How long its pods may take to start once they have a node.", default=600.0, unit="s", above=0, use="run"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

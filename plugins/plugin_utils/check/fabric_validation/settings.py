@@ -14,7 +14,7 @@ from ...verdict.peers import PeerLimits
 from ...workload.job import PodNeeds
 from ..benchmark.settings import JobSettings
 from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peers_least
-from ..kit.settings import part, release_data, setting
+from ..kit.settings import part, release_data, setting, with_default
 
 GATE = "fabric_validation"
 ALL_NODES = "nccl-all-nodes-bw"
@@ -28,46 +28,61 @@ _GROWS_FROM = (512, 4096)
 class RunSettings(JobSettings):
     """How nccl-tests is run."""
 
+    timeout_s: float = with_default(JobSettings, "timeout_s", 900)
+    total_s: float = with_default(JobSettings, "total_s", 10800)
     image: str = setting(
         "Image with nccl-tests, Open MPI, sshd and the NCCL plugin of the fabric; empty: the one that is known for the "
-        "fabric. An air-gapped site names its own."
+        "fabric. An air-gapped site names its own.",
+        default="",
     )
-    program: str = setting("Path of all_reduce_perf in the image; empty: where the fabric's image has it.")
-    kind: Literal["gang-job", "mpijob"] = setting("How jobs are launched; mpijob needs the MPI operator.")
-    smallest: int = setting("Smallest message.", unit="bytes", minimum=1)
+    program: str = setting("Path of all_reduce_perf in the image; empty: where the fabric's image has it.", default="")
+    kind: Literal["gang-job", "mpijob"] = setting(
+        "How jobs are launched; mpijob needs the MPI operator.", default="gang-job"
+    )
+    smallest: int = setting("Smallest message.", default=8, unit="bytes", minimum=1)
     largest: int = setting(
         "Largest message; bandwidth at this size is judged. Of runs over 512 GPUs and more it is twice as large, over "
         "4096 and more four times, as far as the memory of a GPU holds it.",
+        default=8589934592,
         unit="bytes",
         minimum=1,
     )
-    factor: int = setting("By how much each message is larger than the one before.", minimum=2)
+    factor: int = setting("By how much each message is larger than the one before.", default=2, minimum=2)
     rail_smallest: int = setting(
-        "Smallest message of runs over adapters alone, which need large ones only.", unit="bytes", minimum=1
+        "Smallest message of runs over adapters alone, which need large ones only.",
+        default=1073741824,
+        unit="bytes",
+        minimum=1,
     )
-    parallel: int = setting("Most jobs at a time.", unit="jobs", minimum=1)
+    parallel: int = setting("Most jobs at a time.", default=64, unit="jobs", minimum=1)
     rail_samples: int = setting(
         "How many pairs of hosts are measured adapter by adapter when the fabric as a whole is slow, so that a single "
         "slow rail is found.",
+        default=3,
         unit="pairs",
         minimum=1,
     )
     rdma_resource: str = setting(
         "Extended resource that brings adapters into a pod, or deviceclass.resource.kubernetes.io/ and the DRA device "
-        "class of which pods claim them; empty: the one that most nodes offer; none: no pod asks."
+        "class of which pods claim them; empty: the one that most nodes offer; none: no pod asks.",
+        default="",
     )
     rdma_count: int = setting(
         "How many of it a pod asks for; 0: all that a node offers where a unit is one adapter (it offers no more than "
         "the host has), else one.",
+        default=0,
         minimum=0,
     )
-    privileged: bool = setting("Whether test pods are privileged, for nodes that offer no resource for their adapters.")
-    host_network: bool = setting("Whether test pods are in the network of their node.")
-    hcas: tuple[str, ...] = setting(
-        "Adapters for GPU traffic, such as [mlx5_0, mlx5_3]; empty: those of the cabling plan, else mlx5_0 and so on."
+    privileged: bool = setting(
+        "Whether test pods are privileged, for nodes that offer no resource for their adapters.", default=False
     )
-    env: dict[str, str] = setting("Environment of the jobs, for example NCCL variables.")
-    annotations: dict[str, str] = setting("Annotations of their pods, for example of a secondary network.")
+    host_network: bool = setting("Whether test pods are in the network of their node.", default=False)
+    hcas: tuple[str, ...] = setting(
+        "Adapters for GPU traffic, such as [mlx5_0, mlx5_3]; empty: those of the cabling plan, else mlx5_0 and so on.",
+        default=[],
+    )
+    env: dict[str, str] = setting("Environment of the jobs, for example NCCL variables.", default={})
+    annotations: dict[str, str] = setting("Annotations of their pods, for example of a secondary network.", default={})
 
     def largest_for(self, gpus: int, memory_mib: int) -> int:
         """Return the largest message of a run in bytes, for a number of GPUs with this much memory.
@@ -96,28 +111,36 @@ class JudgeSettings:
     bad: float = setting(
         "A bandwidth under this part of the ceiling is bad. The ceiling is the most that the topology allows: what the "
         "adapters of a node carry (number x rate / 8), capped by the best published figure within a node.",
+        default=0.75,
         above=0,
         maximum=1,
     )
     marginal: float = setting(
-        "A bandwidth under this part of the ceiling, and not bad, is marginal: a person decides.", above=0, maximum=1
+        "A bandwidth under this part of the ceiling, and not bad, is marginal: a person decides.",
+        default=0.85,
+        above=0,
+        maximum=1,
     )
     taper: float = setting(
         "Designed oversubscription above the leaf switches: 2 where hosts share uplinks with half of the bandwidth of "
         "their adapters, 1 for none. Between hosts on different leaves that much less is expected.",
+        default=1.0,
         minimum=1,
     )
     plateau_gain: float = setting(
         "When a curve counts as settled: relative gain of the last doubling of the message size (bandwidth at the "
         "largest size / bandwidth at the size before - 1). With a larger gain a low figure says something about the "
         "size, not the fabric, and is marginal instead of bad; raise largest.",
+        default=0.05,
         minimum=0,
     )
-    peer_tolerance: float = peer_tolerance()
-    peer_spreads: float = peer_spreads()
-    peers_least: int = peers_least()
-    cohort_share: float = cohort_share()
-    gpudirect: bool = setting("Whether data must go from the GPU to the adapter without a stop in host memory.")
+    peer_tolerance: float = peer_tolerance(default=0.05)
+    peer_spreads: float = peer_spreads(default=3.0)
+    peers_least: int = peers_least(default=4)
+    cohort_share: float = cohort_share(default=0.5)
+    gpudirect: bool = setting(
+        "Whether data must go from the GPU to the adapter without a stop in host memory.", default=True
+    )
 
     @property
     def ceiling(self) -> CeilingLimits:
@@ -141,7 +164,8 @@ class AllNodesSettings:
 
     sharp: bool = setting(
         "Whether all hosts together must reduce in the switches of InfiniBand (SHARP). Their runs get "
-        "NCCL_COLLNET_ENABLE=1; the image needs the plugin (nccl-rdma-sharp-plugins, in HPC-X)."
+        "NCCL_COLLNET_ENABLE=1; the image needs the plugin (nccl-rdma-sharp-plugins, in HPC-X).",
+        default=False,
     )
 
 

@@ -29,32 +29,52 @@ class StatedAccount:
 class BmcAccess:
     """Settings of check bmc-reached."""
 
-    user: str = setting("Account that may read Redfish (role ReadOnly).", use="run")
-    password: str = setting("Its password, from a vault; it is in no file of a run.", use="run")
-    password_file: str = setting("File that holds the password, where it is not stated; one line.", use="run")
+    # How BMCs and PDUs are reached; no account is assumed.
+    user: str = setting("Account that may read Redfish (role ReadOnly).", default="", use="run")
+    password: str = setting("Its password, from a vault; it is in no file of a run.", default="", use="run")
+    password_file: str = setting(
+        "File that holds the password, where it is not stated; one line.", default="", use="run"
+    )
     accounts: dict[str, StatedAccount] = setting(
         "Accounts (user, password) of single BMCs and PDUs, by the name of the host or PDU, in place of user and "
         "password.",
+        default={},
         use="run",
     )
     ca_cert: str = setting(
         "File of the authority that signed the certificates of BMCs and PDUs; empty: those that this machine knows.",
+        default="",
         use="run",
     )
     validate_certs: bool = setting(
-        "Whether certificates are checked; without it a password goes to whoever has the address.", use="run"
+        "Whether certificates are checked; without it a password goes to whoever has the address.",
+        default=True,
+        use="run",
     )
     login: Literal["session", "basic"] = setting(
-        "`session` logs in and out, and falls back to `basic` where a service has no sessions.", use="run"
+        "`session` logs in and out, and falls back to `basic` where a service has no sessions.",
+        default="session",
+        use="run",
     )
-    timeout_s: float = setting("The most that one request may take.", unit="s", above=0, maximum=600, use="run")
+    # One answer of a busy BMC takes seconds, a whole one minutes (README of mrlhansen/idrac_exporter).
+    timeout_s: float = setting(
+        "The most that one request may take.", default=30, unit="s", above=0, maximum=600, use="run"
+    )
     limit_s: float = setting(
-        "The most that reading one BMC may take; some need minutes.", unit="s", above=0, maximum=3600, use="run"
+        "The most that reading one BMC may take; some need minutes.",
+        default=600,
+        unit="s",
+        above=0,
+        maximum=3600,
+        use="run",
     )
     at_once: int = setting(
-        "How many BMCs are read at a time; each of them is asked one thing after the other.", minimum=1, maximum=256,
+        "How many BMCs are read at a time; each of them is asked one thing after the other.",
+        default=16,
+        minimum=1,
+        maximum=256,
         use="run",
-    )  # fmt: skip
+    )
 
     @property
     def access(self) -> Access:

@@ -31,9 +31,10 @@ class FirmwareSettings:
 
     versions: dict[str, str] = setting(
         "The version that a part must have, by the part's id in the BMC's inventory; others are held against those of "
-        "most hosts of the SKU. May be stated by SKU."
+        "most hosts of the SKU. May be stated by SKU.",
+        default={},
     )
-    ignored: tuple[str, ...] = setting("Patterns of ids of parts that may differ.")
+    ignored: tuple[str, ...] = setting("Patterns of ids of parts that may differ.", default=[])
 
 
 SPEC = CheckSpec(

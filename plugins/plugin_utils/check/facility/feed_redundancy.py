@@ -125,22 +125,29 @@ class RedundancySettings:
 
     mode: Mode = setting(
         "What a host must survive: `n`: nothing, its supplies just carry it; `n+1`: the loss of any one supply; `2n`: "
-        "the loss of half of them, or of any feed where `feeds` says which supply hangs on which. May be stated by SKU."
+        "the loss of half of them, or of any feed where `feeds` says which supply hangs on which. May be "
+        "stated by SKU.",
+        default="n+1",
     )
     feeds: dict[str, tuple[str, ...]] = setting(
         "Which supplies hang on which feed: patterns of their names by the feed's name, such as `A: [PSU0, PSU1]`. "
-        "Each supply must be on one. May be stated by SKU."
+        "Each supply must be on one. May be stated by SKU.",
+        default={},
     )
-    power_w: int = setting("What a host takes at most; 0: power_max_w of its SKU.", unit="W", minimum=0)
+    power_w: int = setting("What a host takes at most; 0: power_max_w of its SKU.", default=0, unit="W", minimum=0)
     domains: dict[str, tuple[str, ...]] = setting(
         "Which supplies feed which part of the host, where some feed the GPUs alone: patterns of their names by the "
         "part's name; empty: what the BMC tells (HPE: System and GPU). `all: ['*']`: all of them feed everything. May "
-        "be stated by SKU."
+        "be stated by SKU.",
+        default={},
     )
     domain_w: dict[str, int] = setting(
         "What each of these parts takes at most, such as `System: 2600` and `GPU: 8000`; together at least what the "
-        "host takes. May be stated by SKU.", unit="W", minimum=1,
-    )  # fmt: skip
+        "host takes. May be stated by SKU.",
+        default={},
+        unit="W",
+        minimum=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

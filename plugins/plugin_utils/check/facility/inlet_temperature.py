@@ -21,15 +21,21 @@ from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 class InletSettings:
     """Settings of check inlet-temperature."""
 
+    # ASHRAE TC 9.9, Thermal Guidelines for Data Processing Environments: classes A1 (to 32 C) and A2 (to 35 C).
     max_c: float = setting(
         "The warmest air that a host may take in; state the figure of the server's data sheet where it has one. May be "
         "stated by SKU.",
-        unit="C", above=0, maximum=80,
-    )  # fmt: skip
-    warning_c: float = setting("Above this a person has to accept it.", unit="C", above=0, maximum=80)
-    min_c: float = setting("Below this the sensor is not believed, or the host is too cold.", unit="C", minimum=-20)
+        default=35,
+        unit="C",
+        above=0,
+        maximum=80,
+    )
+    warning_c: float = setting("Above this a person has to accept it.", default=32, unit="C", above=0, maximum=80)
+    min_c: float = setting(
+        "Below this the sensor is not believed, or the host is too cold.", default=5, unit="C", minimum=-20
+    )
     sensors: tuple[str, ...] = setting(
-        "Patterns of the names of the sensors at the air inlet, where the BMC does not say which they are."
+        "Patterns of the names of the sensors at the air inlet, where the BMC does not say which they are.", default=[]
     )
 
 

@@ -45,11 +45,13 @@ class PduSettings:
     pdus: dict[str, RackPdu] = setting(
         "PDUs that speak Redfish, by name: `address`, `rack`, `feed` (such as A) and `capacity_kw`, what the unit may "
         "deliver. Account and certificate authority are those of bmc-reached.",
+        default={},
         use="run",
     )
-    redundant: bool = setting("Every rack must run on when any one of its feeds is lost.")
+    redundant: bool = setting("Every rack must run on when any one of its feeds is lost.", default=False)
+    # IEC 60038: a tenth either way.
     voltage_tolerance: float = setting(
-        "How far volts may be from the nominal ones, as a share of these.", above=0, maximum=0.5
+        "How far volts may be from the nominal ones, as a share of these.", default=0.1, above=0, maximum=0.5
     )
 
 

@@ -25,7 +25,9 @@ class PowerSupplySettings:
     """Settings of check power-supplies."""
 
     supplies: int = setting(
-        "How many supplies a host has; 0: one in every bay that the BMC shows. May be stated by SKU.", minimum=0
+        "How many supplies a host has; 0: one in every bay that the BMC shows. May be stated by SKU.",
+        default=0,
+        minimum=0,
     )
 
 

@@ -27,24 +27,33 @@ class Allowance:
 class FacilitySettings:
     """Settings of gate facility."""
 
-    record: str = setting("Path of the signed record of the room's budgets.", use="run")
-    allowed_signers: str = setting("Path of the list of who may sign it, as `ssh-keygen -Y` reads it.", use="run")
-    identity: str = setting("Who must have signed; empty: the person that the record names in signed_by.", use="run")
+    record: str = setting("Path of the signed record of the room's budgets.", default="", use="run")
+    allowed_signers: str = setting(
+        "Path of the list of who may sign it, as `ssh-keygen -Y` reads it.", default="", use="run"
+    )
+    identity: str = setting(
+        "Who must have signed; empty: the person that the record names in signed_by.", default="", use="run"
+    )
     expiry_warning_days: int = setting(
         "A record that ends within this many days is marginal: time to renew it before the gate closes.",
+        default=30,
         unit="days",
         minimum=0,
     )
+    # Nothing is assumed; a site states its switches.
     switch_allowance: Allowance = setting(
         "What stands in every rack beside its GPU hosts (power_kw, cooling_kw, weight_kg); the budget must cover it.",
+        default={"power_kw": 0, "cooling_kw": 0, "weight_kg": 0},
         minimum=0,
     )
     rack_allowances: dict[str, Allowance] = setting(
-        "The same for single racks, by the rack's name, in place of switch_allowance.", minimum=0
+        "The same for single racks, by the rack's name, in place of switch_allowance.", default={}, minimum=0
     )
 
+    # Two feeds are a design of the site, not a law.
     redundant_feeds: bool = setting(
-        "Every rack must run on when one of its feeds is lost; the record then has feed and capacity_kw of each unit."
+        "Every rack must run on when one of its feeds is lost; the record then has feed and capacity_kw of each unit.",
+        default=False,
     )
 
     def allowance(self, rack: str) -> Allowance:

@@ -63,14 +63,18 @@ class EventLogSettings:
     days: int = setting(
         "Events of so many days before the run count, of these the ones since the facility record was issued: while "
         "racks are cabled and updated, every BMC has critical entries.",
+        default=30,
         unit="days",
         minimum=0,
     )
     since: str = setting(
-        "Events from this day on count (YYYY-MM-DD), such as the day of acceptance; in place of days and of the record."
+        "Events from this day on count (YYYY-MM-DD), such as the day of acceptance; in place of days and of "
+        "the record.",
+        default="",
     )
     acknowledged: tuple[str, ...] = setting(
-        "Patterns of events that somebody has looked at: of message or MessageId, or `<host>/<id of the entry>`."
+        "Patterns of events that somebody has looked at: of message or MessageId, or `<host>/<id of the entry>`.",
+        default=[],
     )
 
 

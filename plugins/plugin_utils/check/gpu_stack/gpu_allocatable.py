@@ -31,10 +31,13 @@ class AllocatableSettings:
     resources: dict[str, int] = setting(
         "What a node offers in place of whole GPUs: under MIG such as {nvidia.com/mig-1g.10gb: 56}, with time-slicing "
         "or MPS such as {nvidia.com/gpu.shared: 80}; it is never guessed, nor taken from the node's own labels.",
+        default={},
         unit="count by resource",
         minimum=0,
     )
-    hosts: tuple[str, ...] = setting("Hosts, with * and ?, that offer these resources; the others offer whole GPUs.")
+    hosts: tuple[str, ...] = setting(
+        "Hosts, with * and ?, that offer these resources; the others offer whole GPUs.", default=["*"]
+    )
 
     def stated(self, host: str) -> dict[str, int]:
         """Return what a host offers in place of whole GPUs. Empty: it offers whole GPUs."""

@@ -54,11 +54,13 @@ class AccessSettings:
     """Settings of check gpu-containers. Check secure-accelerator-access judges the same pods."""
 
     image: str = setting(
-        "Image of the test's pods, any with glibc; empty: the one of recipes/gpu_stack.yaml.", use="run"
+        "Image of the test's pods, any with glibc; empty: the one of recipes/gpu_stack.yaml.", default="", use="run"
     )
-    timeout_s: float = setting("How long the test waits for the scheduler.", unit="s", above=0, use="run")
-    run_s: float = setting("How long the pods may take to start and to look.", unit="s", above=0, use="run")
-    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
+    timeout_s: float = setting("How long the test waits for the scheduler.", default=60.0, unit="s", above=0, use="run")
+    run_s: float = setting(
+        "How long the pods may take to start and to look.", default=300.0, unit="s", above=0, use="run"
+    )
+    cleanup_s: float = setting("Longest time to remove what the test made.", default=60.0, unit="s", above=0, use="run")
 
 
 def observe(context: ObserveContext) -> AccessResult:

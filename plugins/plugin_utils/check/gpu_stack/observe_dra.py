@@ -41,13 +41,17 @@ _MOST_NODES = 8
 class DraSettings:
     """Settings of check dra-allocation."""
 
-    count: int = setting("GPUs that the test claims, at most as many as the freest node has.", minimum=1, use="run")
-    image: str = setting(
-        "Image of the test's pod, any with glibc; empty: the one of recipes/gpu_stack.yaml.", use="run"
+    count: int = setting(
+        "GPUs that the test claims, at most as many as the freest node has.", default=2, minimum=1, use="run"
     )
-    timeout_s: float = setting("How long the test waits for the scheduler.", unit="s", above=0, use="run")
-    run_s: float = setting("How long the pod may take to start and to list its GPUs.", unit="s", above=0, use="run")
-    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
+    image: str = setting(
+        "Image of the test's pod, any with glibc; empty: the one of recipes/gpu_stack.yaml.", default="", use="run"
+    )
+    timeout_s: float = setting("How long the test waits for the scheduler.", default=60.0, unit="s", above=0, use="run")
+    run_s: float = setting(
+        "How long the pod may take to start and to list its GPUs.", default=300.0, unit="s", above=0, use="run"
+    )
+    cleanup_s: float = setting("Longest time to remove what the test made.", default=60.0, unit="s", above=0, use="run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,18 +196,22 @@ class GangSettings:
     provider: str = setting(
         "Who admits gangs: volcano, kai-scheduler, coscheduling (scheduler-plugins), kueue or native; empty: the one "
         "of the recipe, else native.",
+        default="",
         use="run",
     )
-    nodes: int = setting("Most nodes that the test uses.", minimum=1, use="run")
+    nodes: int = setting("Most nodes that the test uses.", default=4, minimum=1, use="run")
     queue: str = setting(
         "Queue of the test's gangs, for schedulers that have queues; empty: the scheduler's own (Volcano default, KAI "
         "default-queue).",
+        default="",
         use="run",
     )
-    image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", use="run")
-    timeout_s: float = setting("How long the test waits.", unit="s", above=0, use="run")
-    settle_s: float = setting("How long nothing may move until a whole gang counts.", unit="s", minimum=0, use="run")
-    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
+    image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", default="", use="run")
+    timeout_s: float = setting("How long the test waits.", default=60.0, unit="s", above=0, use="run")
+    settle_s: float = setting(
+        "How long nothing may move until a whole gang counts.", default=3.0, unit="s", minimum=0, use="run"
+    )
+    cleanup_s: float = setting("Longest time to remove what the test made.", default=60.0, unit="s", above=0, use="run")
 
 
 # Key in `conditions` of a result, beside the groups: whether Kueue waits for pods.

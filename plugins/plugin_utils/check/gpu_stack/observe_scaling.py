@@ -236,17 +236,20 @@ class ScalingSettings:
     added: bool = setting(
         "Whether nodes are added to the cluster as pods need them. False says that nobody adds any: the check is then "
         "told as not declared, and leaves nothing open in a validation.",
+        default=True,
         use="run",
     )
-    gpus: int = setting("How many GPUs the pod asks for that needs a node.", minimum=1, use="run")
-    selector: dict[str, str] = setting("Labels of the nodes that are to be added; empty: any.", use="run")
-    image: str = setting("Image of the test's pod; empty: the one of recipes/gpu_stack.yaml.", use="run")
+    gpus: int = setting("How many GPUs the pod asks for that needs a node.", default=1, minimum=1, use="run")
+    selector: dict[str, str] = setting("Labels of the nodes that are to be added; empty: any.", default={}, use="run")
+    image: str = setting("Image of the test's pod; empty: the one of recipes/gpu_stack.yaml.", default="", use="run")
     answer_s: float = setting(
-        "How long whoever adds nodes may take to say something of the pod.", unit="s", above=0, use="run"
+        "How long whoever adds nodes may take to say something of the pod.", default=180.0, unit="s", above=0, use="run"
     )
-    up_s: float = setting("How long the node may take to be there with its GPUs.", unit="s", above=0, use="run")
-    down_s: float = setting("How long it may take to be gone again.", unit="s", above=0, use="run")
-    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
+    up_s: float = setting(
+        "How long the node may take to be there with its GPUs.", default=1200.0, unit="s", above=0, use="run"
+    )
+    down_s: float = setting("How long it may take to be gone again.", default=1800.0, unit="s", above=0, use="run")
+    cleanup_s: float = setting("Longest time to remove what the test made.", default=60.0, unit="s", above=0, use="run")
 
 
 def observe(context: ObserveContext) -> NodeScaling:

@@ -178,11 +178,11 @@ class SlurmSettings:
     """Settings of check slinky-slurm."""
 
     options: tuple[str, ...] = setting(
-        "More options of srun for the test's job, such as --partition=gpu or --account=test.", use="run"
+        "More options of srun for the test's job, such as --partition=gpu or --account=test.", default=[], use="run"
     )
-    immediate_s: int = setting("How long the job may wait for a node.", unit="s", minimum=1, use="run")
-    settle_s: float = setting("How long nodes may take to be up.", unit="s", minimum=0, use="run")
-    timeout_s: float = setting("How long a command in the pod may take.", unit="s", above=0, use="run")
+    immediate_s: int = setting("How long the job may wait for a node.", default=5, unit="s", minimum=1, use="run")
+    settle_s: float = setting("How long nodes may take to be up.", default=60.0, unit="s", minimum=0, use="run")
+    timeout_s: float = setting("How long a command in the pod may take.", default=30.0, unit="s", above=0, use="run")
 
 
 def observe(context: ObserveContext) -> SlurmSeen:

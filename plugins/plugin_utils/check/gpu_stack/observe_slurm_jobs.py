@@ -37,11 +37,15 @@ class JobSettings:
     """Settings of check slurm-jobs."""
 
     options: tuple[str, ...] = setting(
-        "More options of srun for the jobs of the test, such as --partition=gpu or --account=test.", use="run"
+        "More options of srun for the jobs of the test, such as --partition=gpu or --account=test.",
+        default=[],
+        use="run",
     )
-    immediate_s: int = setting("How long a job may wait for its hosts.", unit="s", minimum=1, use="run")
-    settle_s: float = setting("How long hosts may take to be free after a job.", unit="s", minimum=0, use="run")
-    timeout_s: float = setting("How long a job may take.", unit="s", above=0, use="run")
+    immediate_s: int = setting("How long a job may wait for its hosts.", default=10, unit="s", minimum=1, use="run")
+    settle_s: float = setting(
+        "How long hosts may take to be free after a job.", default=60.0, unit="s", minimum=0, use="run"
+    )
+    timeout_s: float = setting("How long a job may take.", default=120.0, unit="s", above=0, use="run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,10 +33,13 @@ class RdmaSettings:
     resources: dict[str, int] = setting(
         "Resources by which pods get the network adapters of a node, such as {rdma/ib: 8}, and how much of each a node "
         "offers; 0: any amount. In place of what the recipe's network operator promises.",
+        default={},
         unit="count by resource",
         minimum=0,
     )
-    hosts: tuple[str, ...] = setting("Hosts, with * and ?, that offer these resources; the others offer none.")
+    hosts: tuple[str, ...] = setting(
+        "Hosts, with * and ?, that offer these resources; the others offer none.", default=["*"]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

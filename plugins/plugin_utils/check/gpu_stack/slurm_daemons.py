@@ -39,7 +39,9 @@ class ProgramSettings:
     """Settings of check slurm-programs."""
 
     wanted: tuple[str, ...] = setting(
-        "Programs that slurm.conf has to name: Prolog, Epilog, HealthCheckProgram; what is not among them may be unset."
+        "Programs that slurm.conf has to name: Prolog, Epilog, HealthCheckProgram; what is not among them "
+        "may be unset.",
+        default=["Prolog", "Epilog", "HealthCheckProgram"],
     )
 
 

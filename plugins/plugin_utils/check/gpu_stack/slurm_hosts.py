@@ -37,7 +37,9 @@ _OVERRIDES = "config_overrides"
 class PartitionSettings:
     """Settings of check slurm-partitions."""
 
-    names: tuple[str, ...] = setting("Partitions that have to have every host; empty: one that is up is enough.")
+    names: tuple[str, ...] = setting(
+        "Partitions that have to have every host; empty: one that is up is enough.", default=[]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +47,11 @@ class GresSettings:
     """Settings of check slurm-gres."""
 
     counts: dict[str, int] = setting(
-        "GPUs that Slurm gives out on a host, by SKU, where they are not those of the SKU, as with MIG.", minimum=1
+        "GPUs that Slurm gives out on a host, by SKU, where they are not those of the SKU, as with MIG.",
+        default={},
+        minimum=1,
     )
-    types: dict[str, str] = setting("Type of the GPUs in slurm.conf, by SKU; of others no type is asked.")
+    types: dict[str, str] = setting("Type of the GPUs in slurm.conf, by SKU; of others no type is asked.", default={})
 
 
 def _spec(check: str, title: str, causes: tuple[str, ...], settings: type[object] | None = None) -> CheckSpec:

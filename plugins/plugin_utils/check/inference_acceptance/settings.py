@@ -23,59 +23,83 @@ class ServerSettings:
     """How vLLM is deployed and reached."""
 
     image: str = setting("Image of the server; an air-gapped site names its own.")
-    model: str = setting("Name of the model hub, or a path below the mounted volume (/models/...).")
-    served_name: str = setting("Name that the model is served by; empty: the model's own.")
+    model: str = setting(
+        "Name of the model hub, or a path below the mounted volume (/models/...).", default="Qwen/Qwen3-8B"
+    )
+    served_name: str = setting("Name that the model is served by; empty: the model's own.", default="")
     tensor_parallel: int = setting(
-        "GPUs of one copy of the model; a host has as many copies as fit on its GPUs.", unit="GPUs", minimum=1
+        "GPUs of one copy of the model; a host has as many copies as fit on its GPUs.",
+        default=1,
+        unit="GPUs",
+        minimum=1,
     )
     api_servers: int = setting(
         "API server processes of a host (--api-server-count); 0: one for each copy of the model. One alone cannot "
         "carry what eight engines generate.",
+        default=0,
         unit="processes",
         minimum=0,
     )
-    max_model_len: int = setting("Longest context.", unit="tokens", minimum=1)
-    gpu_memory_utilization: float = setting("Part of a GPU's memory that the server takes.", above=0, maximum=1)
-    arguments: tuple[str, ...] = setting("Further arguments of vLLM.")
-    env: dict[str, str] = setting("Environment of the server.")
-    port: int = setting("Port of the server.", minimum=1, maximum=65535)
-    resources: dict[str, str] = setting("What a server's pod asks for beside its GPUs; empty: nothing.")
-    shm_gib: int = setting("Shared memory of a server's pod.", unit="GiB", minimum=0)
+    max_model_len: int = setting("Longest context.", default=4096, unit="tokens", minimum=1)
+    gpu_memory_utilization: float = setting(
+        "Part of a GPU's memory that the server takes.", default=0.9, above=0, maximum=1
+    )
+    arguments: tuple[str, ...] = setting("Further arguments of vLLM.", default=[])
+    env: dict[str, str] = setting("Environment of the server.", default={})
+    port: int = setting("Port of the server.", default=8000, minimum=1, maximum=65535)
+    resources: dict[str, str] = setting("What a server's pod asks for beside its GPUs; empty: nothing.", default={})
+    shm_gib: int = setting("Shared memory of a server's pod.", default=16, unit="GiB", minimum=0)
     volume: dict[str, Any] = setting(
         "Volume source of a pod with the weights ({nfs: {...}}, {hostPath: {...}}, ...), mounted at /models. Without "
-        "volume and claim they are fetched from the hub."
+        "volume and claim they are fetched from the hub.",
+        default={},
     )
-    claim: dict[str, Any] = setting("Spec of a PersistentVolumeClaim with the weights, made in the run's namespace.")
+    claim: dict[str, Any] = setting(
+        "Spec of a PersistentVolumeClaim with the weights, made in the run's namespace.", default={}
+    )
     stage: bool = setting(
         "Volume or claim is empty and can be written: the first server fetches the weights into it (HF_HOME), the "
-        "others start when it serves."
+        "others start when it serves.",
+        default=False,
     )
-    hub: str = setting("URL of the site's own mirror of the model hub (HF_ENDPOINT); empty: the public hub.")
+    hub: str = setting(
+        "URL of the site's own mirror of the model hub (HF_ENDPOINT); empty: the public hub.", default=""
+    )
     downloads: int = setting(
         "Most hosts that fetch weights from the hub at a time; the next one starts when one serves. Where volume or "
         "claim has the weights it does not count.",
+        default=4,
         unit="hosts",
         minimum=1,
     )
     token_secret: str = setting(
-        "Secret with the hub's token, as namespace/name/key; it is copied into the run's namespace."
+        "Secret with the hub's token, as namespace/name/key; it is copied into the run's namespace.", default=""
     )
-    reach: Literal["port-forward", "service-proxy", "url"] = setting("How the controller reaches a server.")
-    url: str = setting("With reach: url, the URL, with {node}, {service} and {namespace}.")
-    parallel: int = setting("Most hosts at a time.", unit="hosts", minimum=1)
-    schedule_s: float = setting("How long a pod may wait for a node.", unit="s", above=0)
+    reach: Literal["port-forward", "service-proxy", "url"] = setting(
+        "How the controller reaches a server.", default="port-forward"
+    )
+    url: str = setting("With reach: url, the URL, with {node}, {service} and {namespace}.", default="")
+    parallel: int = setting("Most hosts at a time.", default=64, unit="hosts", minimum=1)
+    schedule_s: float = setting("How long a pod may wait for a node.", default=60, unit="s", above=0)
     pull_s: float = setting(
-        "How long a pod may take to start once it has a node, which is mostly pulling the image.", unit="s", above=0
+        "How long a pod may take to start once it has a node, which is mostly pulling the image.",
+        default=900,
+        unit="s",
+        above=0,
     )
-    ready_s: float = setting("How long a server may take from its start until it serves.", unit="s", above=0)
+    ready_s: float = setting(
+        "How long a server may take from its start until it serves.", default=1800, unit="s", above=0
+    )
     restarts: int = setting(
         "How often a server may die before it serves; what it says about memory is final at once.",
+        default=2,
         unit="times",
         minimum=0,
     )
-    cleanup_s: float = setting("Longest time to remove what the gate made.", unit="s", above=0)
+    cleanup_s: float = setting("Longest time to remove what the gate made.", default=60, unit="s", above=0)
     total_s: float = setting(
         "Longest time of the gate for up to 4 groups of `parallel` hosts; longer by as much as there are more groups.",
+        default=7200,
         unit="s",
         above=0,
     )
@@ -103,14 +127,17 @@ class ServerSettings:
 class SmokeSettings:
     """The smoke request."""
 
-    prompt: str = setting("What the model has to continue.", name="smoke_prompt")
+    prompt: str = setting(
+        "What the model has to continue.", default="1, 2, 3, 4, 5, 6, 7, 8, 9, 10,", name="smoke_prompt"
+    )
     expect: str = setting(
         "Regular expression that its answer must match; empty: any answer that is not empty.",
+        default="\\b11\\b",
         name="smoke_expect",
         use="judge",
     )
-    tokens: int = setting("Most tokens of the answer.", name="smoke_tokens", unit="tokens", minimum=1)
-    request_s: float = setting("Longest time of the request.", name="smoke_request_s", unit="s", above=0)
+    tokens: int = setting("Most tokens of the answer.", default=16, name="smoke_tokens", unit="tokens", minimum=1)
+    request_s: float = setting("Longest time of the request.", default=120, name="smoke_request_s", unit="s", above=0)
 
     def __post_init__(self) -> None:
         try:
@@ -124,37 +151,46 @@ class LoadSettings:
     """The load of AIPerf."""
 
     image: str = setting("Image of the pod that loads the server; any with Python.", name="load_image")
-    package: str = setting("Installed in that pod first; empty where the image has it.")
-    tokenizer: str = setting("Tokenizer of the load; empty: the model's.")
-    endpoint: Literal["chat", "completions"] = setting("Endpoint that is loaded.")
-    input_tokens: int = setting("Length of a prompt.", unit="tokens", minimum=1)
-    output_tokens: int = setting("Length of an answer.", unit="tokens", minimum=2)
-    concurrency_per_gpu: int = setting("Requests at a time, for each GPU of a host.", unit="requests", minimum=1)
-    warmup_per_concurrency: float = setting(
-        "Requests before the measured ones, as a multiple of the requests at a time.", minimum=0
+    package: str = setting("Installed in that pod first; empty where the image has it.", default="aiperf==0.13.0")
+    tokenizer: str = setting("Tokenizer of the load; empty: the model's.", default="")
+    endpoint: Literal["chat", "completions"] = setting("Endpoint that is loaded.", default="chat")
+    input_tokens: int = setting("Length of a prompt.", default=128, unit="tokens", minimum=1)
+    output_tokens: int = setting("Length of an answer.", default=128, unit="tokens", minimum=2)
+    concurrency_per_gpu: int = setting(
+        "Requests at a time, for each GPU of a host.", default=256, unit="requests", minimum=1
     )
-    requests_per_concurrency: int = setting("Measured requests, as a multiple of the requests at a time.", minimum=1)
-    least_requests: int = setting("Fewest measured requests.", unit="requests", minimum=1)
+    warmup_per_concurrency: float = setting(
+        "Requests before the measured ones, as a multiple of the requests at a time.", default=1.0, minimum=0
+    )
+    requests_per_concurrency: int = setting(
+        "Measured requests, as a multiple of the requests at a time.", default=8, minimum=1
+    )
+    least_requests: int = setting("Fewest measured requests.", default=1000, unit="requests", minimum=1)
     uncached_per_concurrency: int = setting(
         "Measured requests, as a multiple of the requests at a time, of a second load whose prompts are each sent "
         "once, so that the prefix cache has none of them; 0: no such load.",
+        default=4,
         minimum=0,
     )
     light_per_gpu: int = setting(
         "Requests at a time, for each GPU of a host, of a third load at another operating point; 0: no such load.",
+        default=16,
         unit="requests",
         minimum=0,
     )
-    dataset_entries: int = setting("Number of different prompts.", minimum=1)
+    dataset_entries: int = setting("Number of different prompts.", default=100, minimum=1)
     input_tolerance: float = setting(
         "Part by which prompts may be longer or shorter than asked for, as the server counts them: a chat template "
         "adds some tokens, a tokenizer that is not the server's makes other lengths.",
+        default=0.5,
         minimum=0,
     )
-    seed: int = setting("Seed of the prompts.")
-    request_s: float = setting("Longest time of one request.", name="load_request_s", unit="s", above=0)
-    timeout_s: float = setting("Longest time of one load.", unit="s", above=0)
-    repeats: int = setting("How often a host is loaded before a bad figure counts; the median is judged.", minimum=1)
+    seed: int = setting("Seed of the prompts.", default=100)
+    request_s: float = setting("Longest time of one request.", default=300, name="load_request_s", unit="s", above=0)
+    timeout_s: float = setting("Longest time of one load.", default=1800, unit="s", above=0)
+    repeats: int = setting(
+        "How often a host is loaded before a bad figure counts; the median is judged.", default=3, minimum=1
+    )
 
     def concurrency(self, gpus: int) -> int:
         """Requests at a time for this many GPUs."""
@@ -173,22 +209,31 @@ class LoadSettings:
 class JudgeSettings:
     """What the measured load is judged by."""
 
-    slack: float = setting("Part by which throughput may miss its bound. Latencies have no slack.", minimum=0, below=1)
-    ttft_percentile: Percentile = setting("Percentile of the time to the first token that is judged.", unit="%")
-    tpot_percentile: Percentile = setting("Percentile of the time per output token that is judged.", unit="%")
-    peer_tolerance: float = peer_tolerance()
-    peer_spreads: float = peer_spreads()
+    slack: float = setting(
+        "Part by which throughput may miss its bound. Latencies have no slack.", default=0.1, minimum=0, below=1
+    )
+    ttft_percentile: Percentile = setting(
+        "Percentile of the time to the first token that is judged.", default=99, unit="%"
+    )
+    tpot_percentile: Percentile = setting(
+        "Percentile of the time per output token that is judged.", default=99, unit="%"
+    )
+    # Equal hosts differ by 1 to 3 %.
+    peer_tolerance: float = peer_tolerance(default=0.05)
+    peer_spreads: float = peer_spreads(default=3.0)
     peer_bad: float = setting(
         "Part of the median of its peers by which a host may be slower before it fails; between this and "
         "peer_tolerance it is marginal.",
+        default=0.15,
         minimum=0,
         below=1,
     )
-    peers_least: int = peers_least()
-    cohort_share: float = cohort_share()
+    peers_least: int = peers_least(default=4)
+    cohort_share: float = cohort_share(default=0.5)
     tpot_tail: float = setting(
         "Without a bound of the site for the time per output token: how many times the median of its own requests the "
         "percentile of a host may be before it is marginal. Its copies of the model are equals.",
+        default=2.0,
         minimum=1,
     )
 
@@ -250,6 +295,7 @@ class InferenceSettings:
     slo: Slo = setting(
         "Bounds of the site: throughput_per_gpu (tokens/s), ttft_ms (time to the first token, ms), tpot_ms (time per "
         "output token, ms); 0: the one of slos for model and accelerator.",
+        default={"throughput_per_gpu": 0.0, "ttft_ms": 0.0, "tpot_ms": 0.0},
         minimum=0,
     )
     slo_load: SloLoad = release_data(

@@ -236,4 +236,5 @@ def private_thresholds(run_dir: Path) -> dict[str, dict[str, Any]]:
 
 
 def _is_thresholds(source: str) -> bool:
-    return source == "release" or Path(source).parent.name == "thresholds"
+    # A default in a site's own check is of the file of that check.
+    return source == "release" or Path(source).parent.name == "thresholds" or source.endswith(".py")

@@ -3,14 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Settings as typed dataclasses: declared once, with unit, meaning and bounds; made from plain values by name.
 
-A check names its class on its SPEC, a gate as `SETTINGS` in `check/<gate>/settings.py`. Defaults are data:
-`recipes/thresholds/<gate>.yaml` has the form of `gpufleet_settings`, by gate or check and then by name.
+A check names its class on its SPEC, a gate as `SETTINGS` in `check/<gate>/settings.py`. A default stands in the class,
+with its source above it. Two kinds of values stand in `recipes/thresholds/<gate>.yaml` instead, in the form of
+`gpufleet_settings`: what depends on the kind of GPU or fabric, and images, which are pinned there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal, TypeVar, get_type_hints
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 Use = Literal["run", "judge"]
 """What a setting is for: how the gate observes (fixed once it has observed), or how it judges."""
 _SETTING, _PART = "gpufleet_setting", "gpufleet_part"
+_NO_DEFAULT: Any = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +37,13 @@ class _Declared:
     keys: tuple[str, ...] = ()
     use: Use | None = None
     release_only: bool = False
+    default: Any = _NO_DEFAULT
 
 
 def setting(
     meaning: str,
     *,
+    default: Any = _NO_DEFAULT,
     unit: str = "",
     name: str = "",
     minimum: float | None = None,
@@ -53,6 +57,7 @@ def setting(
 
     Args:
         meaning: what it is, for the reference; if it is a formula, in words.
+        default: its value as a site would write it, a list for a tuple. Without one `thresholds/` or the site has it.
         unit: of its number, such as `s`.
         name: what it is called in `gpufleet_settings`, if not as the field.
         minimum: least value; of a list or mapping, of every number in it.
@@ -72,8 +77,15 @@ def setting(
         below=below,
         keys=keys,
         use=use,
+        default=default,
     )
     return _described({_SETTING: declared})
+
+
+def with_default(kind: type[Any], name: str, default: Any) -> Any:
+    """Declare a field of a subclass as its base `kind` declares it, with a default of its own."""
+    declared = next(entry.metadata[_SETTING] for entry in fields(kind) if entry.name == name)
+    return _described({_SETTING: replace(declared, default=default)})
 
 
 def release_data(meaning: str) -> Any:
@@ -94,7 +106,10 @@ def _described(metadata: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting as declared: its name, its place in the class, its type, and its possible values."""
+    """One setting as declared: its name, its place in the class, its type, and its possible values.
+
+    `module` is that of the class. `default` counts if `has_default`.
+    """
 
     name: str
     path: tuple[str, ...]
@@ -108,6 +123,13 @@ class Setting:
     below: float | None
     keys: tuple[str, ...]
     release_only: bool
+    default: Any
+    module: str
+
+    @property
+    def has_default(self) -> bool:
+        """Whether the class states its default."""
+        return self.default is not _NO_DEFAULT
 
     def problems(self, value: Any, where: str) -> list[BringupError]:
         """Return all problems of a value: its type, its keys, its bounds."""
@@ -199,7 +221,14 @@ def _declared(kind: type[Any], path: tuple[str, ...], use: Use) -> Iterator[Sett
             below=said.below,
             keys=said.keys,
             release_only=said.release_only,
+            default=said.default,
+            module=kind.__module__,
         )
+
+
+def defaults_of(kind: type[Any]) -> dict[str, Any]:
+    """Return the defaults that a class and its parts state, by name of the setting."""
+    return {name: entry.default for name, entry in settings_in(kind).items() if entry.has_default}
 
 
 def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
@@ -219,6 +248,8 @@ def _built(kind: Any, values: Mapping[str, Any], where: str, path: tuple[str, ..
             arguments[entry.name] = _built(hints[entry.name], values, where, (*path, entry.name))
         else:
             name = entry.metadata[_SETTING].name or entry.name
+            if name not in values:
+                raise InputError(f"{where}.{name}", "has no value.", "state it")
             arguments[entry.name] = decode(hints[entry.name], values[name], f"{where}.{name}")
     try:
         return kind(**arguments)
@@ -268,5 +299,7 @@ class GateSettings:
     """Settings that every gate has beside its own."""
 
     ctrf: dict[str, str] = setting(
-        "Third-party suites that the gate declares: name of the suite to the path of its CTRF file.", use="run"
+        "Third-party suites that the gate declares: name of the suite to the path of its CTRF file.",
+        default={},
+        use="run",
     )

@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The one loader of settings: what each layer sets, which layer wins, and all problems found in them.
 
-Layers, later ones win: `thresholds/` of the release, then of private recipe directories, the recipe, the SKU, the site.
-All have one form: gate or check id, name, value.
+Layers, later ones win: defaults of the classes, `thresholds/` of the release, then of private recipe directories, the
+recipe, the SKU, the site. All have one form: gate or check id, name, value.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ...outcome.errors import BringupError, InputError, ProblemsError
+from ...outcome.gates import GATE_IDS
 from ...runtime.files import RECIPES, recipe_directories
 from ...runtime.strict import nearest_hint, read_yaml
-from .settings import GateSettings, Setting, build, merged, settings_in
+from .settings import GateSettings, Setting, build, defaults_of, merged, settings_in
 
 T = TypeVar("T")
 Stated = Mapping[str, Mapping[str, Any]]
 Kinds = Mapping[str, Sequence[type[Any]]]
 """The settings classes by gate or check id. A gate has its own class and the one that all gates share."""
 SITE = "gpufleet_settings"
+_RELEASE = "release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ Loaded = dict[str, dict[str, Value]]
 
 
 @cache
-def release_settings() -> dict[str, dict[str, Any]]:
-    """Return the defaults of this release by gate or check id.
+def _release_thresholds() -> dict[str, dict[str, Any]]:
+    """Return what `thresholds/` of this release states, by gate or check id.
 
     Raises:
         InputError: a file is missing or invalid.
@@ -63,6 +66,45 @@ def release_settings() -> dict[str, dict[str, Any]]:
     for layer in threshold_layers(()):
         found |= layer.stated
     return found
+
+
+def shipped(key: str, *kinds: type[Any]) -> dict[str, Any]:
+    """Return the values of a gate or check as this release ships them, by name.
+
+    Args:
+        key: gate or check id.
+        kinds: its classes; none: only what `thresholds/` states.
+
+    Raises:
+        InputError: a file of thresholds is missing or invalid.
+    """
+    values: dict[str, Any] = {}
+    for kind in kinds:
+        values |= defaults_of(kind)
+    return {**values, **_release_thresholds().get(key, {})}
+
+
+def shipped_layers(kinds: Kinds, extra: Sequence[str | Path] = ()) -> list[Layer]:
+    """Return the layers under recipe, SKU and site: the defaults of the classes, then threshold_layers.
+
+    Defaults of checks that a site has written are of the file of the check.
+
+    Raises:
+        InputError: a file cannot be read, or is no mapping.
+    """
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for key, classes in kinds.items():
+        for kind in classes:
+            if defaults := defaults_of(kind):
+                found.setdefault(_source(kind), {}).setdefault(key, {}).update(defaults)
+    layers = [Layer(source, stated, release=True) for source, stated in found.items()]
+    return [*layers, *threshold_layers(extra)]
+
+
+def _source(kind: type[Any]) -> str:
+    if kind.__module__.startswith(f"{__name__.partition('.plugin_utils.')[0]}."):
+        return _RELEASE
+    return str(getattr(import_module(kind.__module__), "__file__", kind.__module__))
 
 
 def threshold_layers(extra: Sequence[str | Path]) -> list[Layer]:
@@ -78,7 +120,7 @@ def threshold_layers(extra: Sequence[str | Path]) -> list[Layer]:
             content = read_yaml(path)
             if not isinstance(content, dict):
                 raise InputError(str(path), "is no mapping of gate or check id to settings.", "correct the file")
-            layers.append(Layer("release" if own else str(path), content, release=True))
+            layers.append(Layer(_RELEASE if own else str(path), content, release=True))
     return layers
 
 
@@ -169,13 +211,14 @@ def applied(loaded: Loaded, kind: type[T], key: str) -> T:
     return build(kind, {name: entry.value for name, entry in loaded[key].items()}, f"{SITE}.{key}")
 
 
-def resolved(key: str, saved: Mapping[str, Any] | None, *above: Mapping[str, Any]) -> dict[str, Any]:
+def resolved(ours: Mapping[str, Any], saved: Mapping[str, Any] | None, *above: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a gate or check by name. This is the one place that decides which layer wins.
 
     What was saved with a run is complete (see saved_settings.py) and is taken as it is; a name that its release did not
-    have gets the default of this release. The layers `above` are merged over it; later ones win, mappings key by key.
+    have gets the default of this release (`ours`, see shipped). The layers `above` are merged over it; later ones win,
+    mappings key by key.
     """
-    values = {**release_settings().get(key, {}), **(saved or {})}
+    values = {**ours, **(saved or {})}
     for layer in above:
         values = merged(values, layer)
     return values
@@ -200,7 +243,7 @@ def settings_for(
     Raises:
         InputError: a value is wrong. Preflight refuses it before, unless the run skipped preflight.
     """
-    return build(kind, resolved(key, saved, sku or {}, stated), f"{SITE}.{key}")
+    return build(kind, resolved(shipped(key, kind), saved, sku or {}, stated), f"{SITE}.{key}")
 
 
 def checked_settings(kind: type[T], key: str, stated: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> T:
@@ -209,9 +252,9 @@ def checked_settings(kind: type[T], key: str, stated: Mapping[str, Any], saved: 
     Raises:
         ProblemsError: all problems of what the site configures.
     """
-    lower = resolved(key, saved)
-    kinds = {key: (kind, GateSettings) if "ctrf" in lower else (kind,)}
-    layers = (Layer("release", {key: lower}, release=True), Layer(SITE, {key: stated}))
+    kinds = {key: (kind, GateSettings) if key in GATE_IDS else (kind,)}
+    lower = resolved(shipped(key, *kinds[key]), saved)
+    layers = (Layer(_RELEASE, {key: lower}, release=True), Layer(SITE, {key: stated}))
     problems = load_settings(kinds, layers)[1]
     if problems:
         raise ProblemsError(f"settings of {key}", tuple(problems))

@@ -9,15 +9,26 @@ it: a burn-in loads NVLinks on purpose, and reads their error counters before an
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ..benchmark.plan import BenchmarkHost
 from ..fabric_validation.model import Phase, PlannedHost, Run
 from ..fabric_validation.transport import Transport, host_log
+from ..kit.settings import with_default
 from .nccl_loop import NcclLoop, RunOfOne
+from .settings import NodeTestSettings
 
 # NCCL logs the same for NVLink and PCIe: a GPU writes into the memory of another one. The rate shows which it was.
 _DIRECT = "P2P"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclNodeSettings(NodeTestSettings):
+    """Settings of the test; how its run is made and judged stands in those of gate fabric_validation."""
+
+    # For burn-ins; a cycle need not load NVLinks as well.
+    enabled: bool = with_default(NodeTestSettings, "enabled", False)
 
 
 class NcclNode(NcclLoop):
@@ -25,6 +36,7 @@ class NcclNode(NcclLoop):
 
     id = "nccl_node"
     title = "NCCL over the NVLinks of one node"
+    settings_type = NcclNodeSettings
     phase: ClassVar[Phase] = "node"
 
     def unfit(self, host: BenchmarkHost) -> str:

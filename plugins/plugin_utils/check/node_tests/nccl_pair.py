@@ -11,7 +11,7 @@ that NVLink limits it, and a slow path would not show.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...clients.kube.permission import Permission
 from ...outcome.model import Rating, Status
@@ -23,13 +23,24 @@ from ..fabric_validation.bandwidth import rate_run, same_leaves
 from ..fabric_validation.model import Plan, PlannedHost, Run, Wanted
 from ..fabric_validation.parse_run import parse_run
 from ..fabric_validation.transport import Transport, transport_of
+from ..kit.settings import with_default
 from .nccl_loop import NcclLoop, RunOfOne, rate_text
 from .pair_spec import Hosts, PairRun, PairTest, PairWord
 from .reading import result_of, without_result
+from .settings import NodeTestSettings
 
 # Endings of a run that either host may have caused. Any other run without a figure proves nothing about hosts.
 _ONE_OF_BOTH = ("run-hung", "run-crashed")
 SLOW, NAMED = "slow-pair", "slow-between-nodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclPairSettings(NodeTestSettings):
+    """Settings of the test; how its run is made and judged stands in those of gate fabric_validation."""
+
+    # A site states that it wants it: where two nodes of a SKU are seldom idle at once, no node would ever be covered.
+    enabled: bool = with_default(NodeTestSettings, "enabled", False)
+    timeout_s: float = with_default(NodeTestSettings, "timeout_s", 900)
 
 
 class NcclPair(PairTest, NcclLoop):
@@ -37,6 +48,7 @@ class NcclPair(PairTest, NcclLoop):
 
     id = "nccl_pair"
     title = "NCCL over the network between two nodes"
+    settings_type = NcclPairSettings
     _counted: tuple[Plan, Counter[str]] | None = None
 
     def unfit(self, host: BenchmarkHost) -> str:

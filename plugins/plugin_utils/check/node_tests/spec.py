@@ -23,7 +23,7 @@ class NodeTest(ABC):
     """One test of one node by itself, with all of its GPUs free.
 
     It reports what it observed on that node alone; comparing nodes is left to the classification of a cycle. A file of
-    this package with a test has `TEST = <its class>`; the defaults are in `recipes/thresholds/<id>.yaml`. `common` are
+    this package with a test has `TEST = <its class>`; the defaults are in its settings class. `common` are
     the settings that every test has; a test with more of them reads its own class in the same way.
     """
 

@@ -14,7 +14,7 @@ from ...store.records import Figure, NodeResult
 from ...workload.job import JobResult, JobSpec
 from ...workload.manifests import data_directory
 from ..benchmark.plan import BenchmarkHost
-from ..kit.settings import setting
+from ..kit.settings import setting, with_default
 from ..shared_storage.run import StorageReading, read_result, storage_job
 from ..shared_storage.settings import KEY, StorageSettings
 from ..spec import ObserveContext
@@ -27,10 +27,16 @@ _PART = "shared-volume"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageIoSettings(NodeTestSettings):
-    """How an idle node uses a volume on which users work."""
+    """How an idle node uses a volume on which users work.
 
+    The volume and what is done on it stand in the settings of check storage-integrity; without a volume nothing is
+    tested.
+    """
+
+    pull_s: float = with_default(NodeTestSettings, "pull_s", 600)
     rate_mib_s: float = setting(
         "Most that the node writes, or reads, in a second while users work on the volume; 0: no limit.",
+        default=500,
         unit="MiB/s",
         minimum=0,
         use="run",

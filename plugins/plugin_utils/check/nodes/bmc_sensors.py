@@ -28,9 +28,13 @@ from .observe_hosts import OBSERVER
 class BmcSensorsSettings:
     """Settings of check bmc-sensors."""
 
-    ignore: tuple[str, ...] = setting("Names of sensors that are not judged, such as that of a fan that is not fitted.")
+    ignore: tuple[str, ...] = setting(
+        "Names of sensors that are not judged, such as that of a fan that is not fitted.", default=[]
+    )
     required: bool = setting(
-        "Whether a host whose controller cannot be asked is held; false: it passes with the note that nothing was read."
+        "Whether a host whose controller cannot be asked is held; false: it passes with the note that "
+        "nothing was read.",
+        default=True,
     )
 
 

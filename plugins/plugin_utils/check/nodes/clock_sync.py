@@ -29,24 +29,34 @@ class ClockSyncSettings:
 
     clock_offset_s: float = setting(
         "Largest difference to the time source, either way; beyond it a person decides, of PTP it fails.",
+        default=0.001,
         unit="s",
         above=0,
     )
-    clock_offset_failed_s: float = setting("Difference to an NTP source beyond which a clock fails.", unit="s", above=0)
+    # chrony's README: within a few milliseconds over the Internet, tens of microseconds in a LAN.
+    clock_offset_failed_s: float = setting(
+        "Difference to an NTP source beyond which a clock fails.", default=0.05, unit="s", above=0
+    )
+    # NCCL, schedulers and certificates need no better; what asking a host takes is known to some seconds.
     fleet_offset_s: float = setting(
         "By how much the clock of a host may differ from the median of all hosts, and that from the controller's, as "
         "they are read when the hosts are asked; what asking takes is left out.",
+        default=1.0,
         unit="s",
         above=0,
     )
     stratum_spread: int = setting(
         "By how much the stratum of a host may differ from the median of all hosts: a server that lost its source goes "
         "on by its own clock, at another stratum.",
+        default=3,
         minimum=0,
     )
+    # A healthy host on a WAN source has some 10 to 40 ms; without a source root dispersion grows by 15 ppm, 1.3 s a day
+    # (RFC 5905).
     clock_error_s: float = setting(
         "Largest error that the time service allows for: offset, root dispersion and half of the root delay together "
         "(chronyc(1), RFC 5905). It grows while no source answers.",
+        default=0.25,
         unit="s",
         above=0,
     )

@@ -29,7 +29,8 @@ class CpuGovernorSettings:
 
     governor: str = setting(
         "Governor that all processors must have, such as performance; empty: not stated, a host that differs from most "
-        "is for a person."
+        "is for a person.",
+        default="",
     )
 
 

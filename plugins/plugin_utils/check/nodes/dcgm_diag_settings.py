@@ -23,21 +23,30 @@ class DcgmDiagSettings:
 
     level: int = setting(
         "Level of `dcgmi diag -r` that every host must have run; 0: role nodes runs none.",
+        default=3,
         minimum=0,
         maximum=4,
     )
     disturb: bool = setting(
-        "Whether a host whose GPUs a process or a pod uses is diagnosed at level 2 or more all the same."
+        "Whether a host whose GPUs a process or a pod uses is diagnosed at level 2 or more all the same.", default=False
     )
     at_once: int = setting(
         "How many hosts are read, and run the diagnostic, at a time. 0: by the fleet. In pods of the GPU operator that "
         "is an eighth of the hosts in scope, at least 16 and at most 512; on the hosts as many as Ansible has forks.",
+        default=0,
         unit="hosts",
         minimum=0,
         use="run",
     )
+    # The names are those that DCGM 3 and 4 share.
     diag_required: dict[str, tuple[str, ...]] = setting(
         "Tests that must have run, by level; a level or test that is missing in the report leaves the check open.",
+        default={
+            "1": ["software"],
+            "2": ["software", "memory", "pcie"],
+            "3": ["software", "memory", "pcie", "diagnostic", "targeted_stress", "targeted_power"],
+            "4": ["software", "memory", "pcie", "diagnostic", "targeted_stress", "targeted_power"],
+        },
         keys=("1", "2", "3", "4"),
     )
 

@@ -29,7 +29,7 @@ from .observe_hosts import OBSERVER
 class DcgmHealthSettings:
     """Settings of check dcgm-health."""
 
-    watches_required: bool = setting("Whether a host whose health DCGM does not watch is held.")
+    watches_required: bool = setting("Whether a host whose health DCGM does not watch is held.", default=False)
 
 
 SPEC = CheckSpec(

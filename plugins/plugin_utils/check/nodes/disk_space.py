@@ -25,8 +25,13 @@ from .observe_hosts import OBSERVER
 class DiskSpaceSettings:
     """Settings of check disk-space."""
 
+    # Below it an operator of some thousand GPUs takes a host out (imbue-ai/cluster-health, health checks).
     free_percent: float = setting(
-        "How much of /, /var, /var/lib, /var/log and /tmp must at least be free.", unit="%", minimum=0, maximum=100
+        "How much of /, /var, /var/lib, /var/log and /tmp must at least be free.",
+        default=5,
+        unit="%",
+        minimum=0,
+        maximum=100,
     )
 
 

@@ -28,8 +28,10 @@ from .pci_census import nvidia_gpus
 class CensusSettings:
     """Settings of check gpu-census."""
 
+    # Reserved memory differs by driver release; a wrong part differs by far more.
     gpu_memory_tolerance: float = setting(
         "How far the memory that the driver reports may be from the SKU's, either way, as a part of it.",
+        default=0.03,
         minimum=0,
         maximum=1,
     )

@@ -22,12 +22,16 @@ from .observe_hosts import OBSERVER
 class EccSettings:
     """Settings of check gpu-ecc."""
 
+    # Public figures of a large operator's node checks.
     ecc_dram_correctable: int = setting(
         "Corrected errors of the memory, since the driver was loaded, from which on a person should look at the GPU.",
+        default=20000000,
         unit="errors",
         minimum=1,
     )
-    ecc_sram_correctable: int = setting("The same for SRAM (caches and registers).", unit="errors", minimum=1)
+    ecc_sram_correctable: int = setting(
+        "The same for SRAM (caches and registers).", default=10000, unit="errors", minimum=1
+    )
 
 
 SPEC = CheckSpec(

@@ -31,17 +31,21 @@ class PcieLinkSettings:
 
     width: int | None = setting(
         "PCIe lanes that every GPU must have; null: as many as the SKU states, else as the GPU is able to.",
+        default=None,
         unit="lanes",
         minimum=1,
         maximum=32,
     )
+    # Healthy H100s stand at 106 to 174 since their driver was loaded (NVIDIA/k8s-test-infra, qx-h100).
     replays: int = setting(
         "PCIe replays of a GPU since its driver was loaded that are ordinary however few others have.",
+        default=5000,
         unit="replays",
         minimum=0,
     )
     replays_times_median: float = setting(
         "How many times the median of the GPUs of its SKU the replays of a GPU may be, beyond those that are ordinary.",
+        default=10,
         unit="times",
         minimum=1,
     )

@@ -27,7 +27,8 @@ class PersistenceSettings:
 
     expected: Literal["", "Disabled", "Enabled"] = setting(
         "Persistence mode that every GPU must have; empty: the one that most GPUs of the SKU have. Off alone is "
-        "healthy: a daemon or the operator may keep the driver loaded."
+        "healthy: a daemon or the operator may keep the driver loaded.",
+        default="",
     )
 
 

@@ -24,6 +24,7 @@ class PowerLimitSettings:
 
     power_limit_w: float | None = setting(
         "Power limit that every GPU must have at least; null: the default that the GPU itself reports.",
+        default=None,
         unit="W",
         above=0,
     )

@@ -5,7 +5,7 @@
 
 Generations before Ampere retire pages of memory in place of rows, at most 64 (NVIDIA, "GPU Memory Error Management",
 which about an RMA says only that there is a threshold). The thresholds are those of NVIDIA's own DCGM, which
-`recipes/thresholds/nodes.yaml` names. Later generations report no such number.
+its settings name. Later generations report no such number.
 """
 
 from __future__ import annotations
@@ -27,14 +27,19 @@ from .observe_hosts import OBSERVER
 class RowRemapSettings:
     """Settings of check gpu-row-remap."""
 
+    # NVIDIA/DCGM, common/DcgmGpuHardwareLimits.h (DCGM_LIMIT_MAX_RETIRED_PAGES 63, "to match the field diag"; 60
+    # before), and modules/health/DcgmHealthWatch.cpp: failed from it on; above the soft limit of 15 for errors of two
+    # bits, failed with more than one within a week.
     retired_pages: int = setting(
         "Retired pages of memory from which on a GPU is to be replaced, on generations that retire pages.",
+        default=63,
         unit="pages",
         minimum=1,
     )
     retired_pages_double_bit: int = setting(
         "Pages that were retired for errors of two bits above which a person decides: of such a GPU NVIDIA asks "
         "whether more than one of them came within a week.",
+        default=15,
         unit="pages",
         minimum=0,
     )

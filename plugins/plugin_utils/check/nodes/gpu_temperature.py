@@ -25,16 +25,21 @@ _LEAST_BESIDE = 2
 class TemperatureSettings:
     """Settings of check gpu-temperature."""
 
-    idle_c: int = setting("Highest temperature of a GPU without work.", unit="C", minimum=1)
+    # Published idle GPUs have 27 to 39 C (NVIDIA/k8s-test-infra, documents of nvidia-smi); warm coolant adds to that.
+    idle_c: int = setting("Highest temperature of a GPU without work.", default=65, unit="C", minimum=1)
+    # Idle H100 and B200 draw 70 to 140 W of 700 to 1000 W there.
     idle_power: float = setting(
-        "Part of its default power limit under which a GPU counts as without work.", above=0, maximum=1
+        "Part of its default power limit under which a GPU counts as without work.", default=0.3, above=0, maximum=1
     )
     margin_c: int = setting(
-        "Degrees that must be left until a GPU slows down, with work or without.", unit="C", minimum=0
+        "Degrees that must be left until a GPU slows down, with work or without.", default=5, unit="C", minimum=0
     )
+    # Within a host idle GPUs differ by some degrees along the airflow; facebookresearch/gcm and liquid-cooled sites
+    # look from 10 C on.
     above_peers_c: int = setting(
         "By how much a GPU without work, or its memory, may be hotter than the median of those beside it in the host; "
         "more is marginal: a heat sink, a fan or a coolant line of its own.",
+        default=15,
         unit="C",
         minimum=1,
     )

@@ -30,7 +30,8 @@ class HcaFirmwareSettings:
 
     versions: dict[str, str] = setting(
         "The firmware that every adapter of a type must have, by the type that `ibstat` prints, such as "
-        "{MT4129: 28.43.2566}; for other types that of most like them."
+        "{MT4129: 28.43.2566}; for other types that of most like them.",
+        default={},
     )
 
 

@@ -126,16 +126,23 @@ class HcaStateSettings:
     hcas: tuple[str, ...] = setting(
         "Names of the adapters for GPU traffic, such as [mlx5_0, mlx5_3]; each must be good. Empty: those of "
         "gpufleet_hcas or the cabling plan; where neither states any, those beside the GPUs by nvidia-smi topo -m, by "
-        "link layer and rate, as the SKU names them."
+        "link layer and rate, as the SKU names them.",
+        default=[],
     )
     rate_gbps: int | None = setting(
         "Rate that every port must have; null: that of the cabling plan, else of the SKU; 0: not judged here.",
+        default=None,
         unit="Gb/s",
         minimum=0,
     )
-    link_flaps: int = setting("How often one port may lose its link since it has settled.", unit="times", minimum=0)
+    link_flaps: int = setting(
+        "How often one port may lose its link since it has settled.", default=5, unit="times", minimum=0
+    )
+    # Oracle's own check of its RoCE clusters leaves out the first 30 minutes (oracle-quickstart/oci-hpc,
+    # rdma_link_flapping.py).
     link_settle_s: float = setting(
         "How long links go up and down after a boot without anything being wrong: switches negotiate, drivers load.",
+        default=1800,
         unit="s",
         minimum=0,
     )

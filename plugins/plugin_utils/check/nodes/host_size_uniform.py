@@ -23,8 +23,10 @@ from .uniform import Part, PartVersions
 class HostSizeSettings:
     """Settings of check host-size-uniform."""
 
+    # A memory module of a host with 32 is three hundredths; what firmware and kernel keep is less than two thousandths.
     memory_tolerance: float = setting(
         "Part of the main memory by which hosts of a SKU may differ: firmware and kernel keep not as much on all.",
+        default=0.01,
         minimum=0,
         below=1,
     )

@@ -32,7 +32,8 @@ class ImexDomainSettings:
 
     service: Literal["any", "running", "off"] = setting(
         "Whether IMEX is a service of the hosts. running: it must run; off: it must not, for workloads bring their "
-        "own; any: as on most hosts of the rack."
+        "own; any: as on most hosts of the rack.",
+        default="any",
     )
 
 

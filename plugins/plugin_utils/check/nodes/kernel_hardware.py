@@ -54,10 +54,21 @@ _REPEATED: dict[RepeatKind, tuple[str, str]] = {
 class KernelHardwareSettings:
     """Settings of check kernel-hardware."""
 
+    # rasdaemon takes a page out after 50 corrected errors in a day, mcelog calls 10 of a module and 100 of a socket in
+    # a day trouble (mcelog.conf). Linux prints heat of a processor and a blocked task once in minutes.
     per_hour: dict[str, int] = setting(
         "How often the kernel may report of one part, within the hour that had most, what was corrected or ended "
         "without damage. Of processors that heat clocks down its own number of events counts, of tasks of a driver "
         "that wait each two minutes.",
+        default={
+            "memory-corrected": 50,
+            "machine-check-corrected": 50,
+            "pcie-corrected": 50,
+            "processor-throttled": 10,
+            "driver-task-blocked": 1,
+            "adapter-warm": 10,
+            "drive-timeout": 10,
+        },
         minimum=0,
         keys=tuple(_REPEATED),
     )

@@ -30,10 +30,13 @@ class KernelXidSettings:
 
     not_before: str = setting(
         "Time in ISO 8601 with its zone, such as 2026-11-22T10:00:00+00:00. XIDs and SXids before it are told and not "
-        "judged: state when GPUs were reset by hand whose driver logs no reset (no XID 154). Empty: since boot."
+        "judged: state when GPUs were reset by hand whose driver logs no reset (no XID 154). Empty: since boot.",
+        default="",
     )
     sxids_per_hour: int = setting(
-        "How often an NVSwitch may report one non-fatal SXid of one link, within the hour that had most.", minimum=0
+        "How often an NVSwitch may report one non-fatal SXid of one link, within the hour that had most.",
+        default=50,
+        minimum=0,
     )
 
 

@@ -24,7 +24,7 @@ class MigModeSettings:
     """Settings of check mig-mode."""
 
     expected: Literal["Disabled", "Enabled", "disabled", "enabled"] = setting(
-        "The MIG mode that every GPU must have; a GPU without MIG counts as Disabled."
+        "The MIG mode that every GPU must have; a GPU without MIG counts as Disabled.", default="Disabled"
     )
 
 

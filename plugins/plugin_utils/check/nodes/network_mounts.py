@@ -26,7 +26,8 @@ class NetworkMountsSettings:
 
     paths: tuple[str, ...] = setting(
         "Where a file system of the network must be mounted on every host; what is not listed is held against most "
-        "hosts of the SKU, and a difference is for a person."
+        "hosts of the SKU, and a difference is for a person.",
+        default=[],
     )
 
 

@@ -123,21 +123,37 @@ class NvlinkSettings:
     fabric_state_from_nvlink_generation: int = setting(
         "From this NVLink generation on GPUs behind NVSwitches register with the fabric; there a fabric state of N/A "
         "is no answer.",
+        default=4,
         minimum=1,
     )
+    # The same documents: 580 prints Healthy on B200, GB200 and GB300; nothing is published of 570 on them.
     fabric_health_from_driver: int = setting(
         "From this driver branch on GPUs whose kind reports the health of the fabric must report it.",
+        default=580,
         unit="branch",
         minimum=1,
     )
+    # GoogleCloudPlatform/cluster-toolkit#5942 alerts on the rates and on every counter but those of FEC; what a link
+    # repaired by itself (replays, CRC errors, recoveries that succeeded) is judged by what a load adds.
     error_counters: dict[str, int] = setting(
         "How high an error counter of a link may stand since the driver was loaded before a person looks; those that "
         "are not listed are not judged by how they stand.",
+        default={
+            "Recovery Errors": 0,
+            "Link recovery failed events": 0,
+            "Malformed packet Errors": 0,
+            "Buffer overrun Errors": 0,
+            "Rx Errors": 0,
+            "Rx remote Errors": 0,
+            "Rx General Errors": 0,
+            "Local link integrity Errors": 0,
+        },
         unit="count by counter",
         minimum=0,
     )
     bit_error_rates: dict[str, float] = setting(
         "Above which bit error rate of a link a person looks, by the name that `nvidia-smi nvlink -e` gives it.",
+        default={"Effective BER": 1e-09, "Symbol BER": 1e-25},
         unit="errors a bit, by rate",
         minimum=0,
     )

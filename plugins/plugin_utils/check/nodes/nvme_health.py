@@ -28,11 +28,13 @@ class NvmeHealthSettings:
 
     used_percent: float = setting(
         "Part of a drive's rated writes (percent_used of its SMART log) from which on a person decides.",
+        default=100,
         unit="%",
         above=0,
     )
     required: bool = setting(
-        "Whether a host that has drives and no nvme-cli is held; false: it passes with the note that none was read."
+        "Whether a host that has drives and no nvme-cli is held; false: it passes with the note that none was read.",
+        default=True,
     )
 
 

@@ -36,6 +36,7 @@ class PartitionKeysSettings:
     pkeys: tuple[int, ...] = setting(
         "Partition keys that every port for GPU traffic must have, with the bit of a full member, such as [0x8001]; "
         "empty: not stated, a port that differs from most of its rail is for a person.",
+        default=[],
         minimum=1,
         maximum=0xFFFF,
     )

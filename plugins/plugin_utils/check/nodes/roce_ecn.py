@@ -33,7 +33,8 @@ class RoceEcnSettings:
 
     priorities: tuple[int, ...] | None = setting(
         "Priorities on which every port must have ECN on, in both directions, such as [3]; null: not stated, a host "
-        "that differs from most is for a person."
+        "that differs from most is for a person.",
+        default=None,
     )
 
 

@@ -37,14 +37,19 @@ class RoceSetupSettings:
     gid_index: int | None = setting(
         "Index at which every port has its RoCE v2 address; null: NCCL_IB_GID_INDEX in env of fabric_validation, where "
         "that is stated; else any index.",
+        default=None,
         minimum=0,
     )
-    mtu_bytes: int = setting("Bytes of data that a packet must be able to carry (active_mtu).", unit="bytes", above=0)
+    # What a jumbo frame of 9000 bytes carries of RDMA (InfiniBand's largest MTU).
+    mtu_bytes: int = setting(
+        "Bytes of data that a packet must be able to carry (active_mtu).", default=4096, unit="bytes", above=0
+    )
     pfc_priorities: tuple[int, ...] | None = setting(
         "Priorities that are paused and not dropped (PFC), on every port, such as [3]; null: not stated, a host that "
-        "differs from most is for a person."
+        "differs from most is for a person.",
+        default=None,
     )
-    trust: str = setting("What the priority is taken from: dscp or pcp; empty: not stated.")
+    trust: str = setting("What the priority is taken from: dscp or pcp; empty: not stated.", default="")
 
 
 SPEC = CheckSpec(

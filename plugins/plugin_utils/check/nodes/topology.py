@@ -26,8 +26,10 @@ from .observe_hosts import OBSERVER
 class TopologySettings:
     """Settings of check topology."""
 
+    # In a rack-wide domain the NIC hangs on the CPU module, not on a PCIe switch beside the GPU.
     near_paths: dict[str, tuple[str, ...]] = setting(
         "Words of `nvidia-smi topo -m` that count as near for a GPU and its NIC, by the NVLink domain of the SKU.",
+        default={"node": ["PIX", "PXB"], "rack": ["PIX", "PXB", "PHB", "NODE"]},
         keys=("node", "rack"),
     )
 

@@ -25,7 +25,7 @@ _NAMES = 16
 class VersionSettings:
     """Settings of a check that compares a version over the fleet."""
 
-    version: str = setting("The version that every host must have; empty: the one that most hosts have.")
+    version: str = setting("The version that every host must have; empty: the one that most hosts have.", default="")
 
 
 @dataclass(frozen=True, slots=True)

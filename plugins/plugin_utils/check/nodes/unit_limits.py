@@ -31,11 +31,13 @@ class UnitLimitsSettings:
     memlock_gib: float | None = setting(
         "Memory that processes of GPU jobs must at least be able to lock (LimitMEMLOCK of the unit that starts them); "
         "null: not stated, a host that differs from most is for a person.",
+        default=None,
         unit="GiB",
         above=0,
     )
     nofile: int | None = setting(
         "Files that they must at least be able to open (LimitNOFILE); null: not stated, as with memlock_gib.",
+        default=None,
         unit="files",
         above=0,
     )

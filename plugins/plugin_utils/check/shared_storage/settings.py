@@ -35,72 +35,91 @@ _MOST_GROUPS = 16
 class StorageSettings:
     """The shared volume, and how fio measures it on each host."""
 
+    # The shared volume, measured before the training; without a volume nothing of it is. No absolute speed is known
+    # (NFS, Lustre, Weka and object stores differ by a hundred): hosts are compared with each other, widely, for a
+    # healthy NFS spreads by 15 %.
     volume: dict[str, Any] = setting(
         "Volume source of a pod with the storage that all hosts share ({nfs: {...}}, {hostPath: {...}}, {csi: {...}}). "
         "Without it and claim nothing of storage is tested.",
+        default={},
         use="run",
     )
     claim: dict[str, Any] = setting(
         "Spec of a PersistentVolumeClaim of the shared storage's class, in the place of volume: every test "
         "gets a volume of its own by it, which goes with its pod.",
+        default={},
         use="run",
     )
     directory: str = setting(
         "Directory of the volume below which the tests write, each in one of its own that is removed at its end; it is "
         "made where it is not there.",
+        default="gpufleet-storage-test",
         use="run",
     )
     image: str = setting("Image with fio and a shell; an air-gapped site names its own.", use="run")
-    user: int = setting("User, by number, that writes; the directory must be open to it.", minimum=1, use="run")
-    size_mib: int = setting("What each thread writes and reads.", unit="MiB", minimum=1, use="run")
-    threads: int = setting("Threads of a host at the same time.", unit="threads", minimum=1, use="run")
-    seconds: float = setting("How long random reads, and random writes, go on.", unit="s", above=0, use="run")
+    user: int = setting(
+        "User, by number, that writes; the directory must be open to it.", default=65534, minimum=1, use="run"
+    )
+    size_mib: int = setting("What each thread writes and reads.", default=256, unit="MiB", minimum=1, use="run")
+    threads: int = setting("Threads of a host at the same time.", default=4, unit="threads", minimum=1, use="run")
+    seconds: float = setting(
+        "How long random reads, and random writes, go on.", default=10, unit="s", above=0, use="run"
+    )
     rate_mib_s: float = setting(
         "Most that a host writes, or reads, in a second, so that users of the volume are not hurt; 0: no limit.",
+        default=0,
         unit="MiB/s",
         minimum=0,
         use="run",
     )
     parallel: int = setting(
         "Hosts that are measured at the same time; more where there would be over 16 groups.",
+        default=8,
         unit="hosts",
         minimum=1,
         use="run",
     )
-    timeout_s: float = setting("Longest time of one host, from its start.", unit="s", above=0, use="run")
+    timeout_s: float = setting("Longest time of one host, from its start.", default=300, unit="s", above=0, use="run")
     pull_s: float = setting(
-        "How long a pod may take to start once it has a node: its image, and the mount.", unit="s", above=0, use="run"
+        "How long a pod may take to start once it has a node: its image, and the mount.",
+        default=600,
+        unit="s",
+        above=0,
+        use="run",
     )
-    schedule_s: float = setting("How long a pod may wait for a node.", unit="s", above=0, use="run")
+    schedule_s: float = setting("How long a pod may wait for a node.", default=60, unit="s", above=0, use="run")
     repeats: int = setting(
-        "How often a suspect is measured before it counts; the median is judged.", minimum=1, use="run"
+        "How often a suspect is measured before it counts; the median is judged.", default=3, minimum=1, use="run"
     )
     floor_mib_s: dict[str, float] = setting(
         f"Least that a host reaches, by what it does ({', '.join(PATTERNS)}), where the site knows it.",
+        default={},
         unit="MiB/s",
         minimum=0,
         keys=PATTERNS,
     )
     p99_ms: dict[str, float] = setting(
         "Longest 99th percentile of the latency, by what is done, where the site knows it.",
+        default={},
         unit="ms",
         above=0,
         keys=PATTERNS,
     )
-    peer_tolerance: float = peer_tolerance()
+    peer_tolerance: float = peer_tolerance(default=0.4)
     peer_bad: float = setting(
         "Part of the median of its peers by which a host moves less data before it fails; between this and "
         "peer_tolerance it is marginal.",
+        default=0.5,
         minimum=0,
         below=1,
     )
     latency_factor: float = setting(
-        "How many times the 99th percentile of its peers a host's own may be before it is marginal.", above=1
+        "How many times the 99th percentile of its peers a host's own may be before it is marginal.", default=3, above=1
     )
-    latency_bad: float = setting("How many times that is bad.", above=1)
-    peer_spreads: float = peer_spreads()
-    peers_least: int = peers_least()
-    cohort_share: float = cohort_share()
+    latency_bad: float = setting("How many times that is bad.", default=5, above=1)
+    peer_spreads: float = peer_spreads(default=4.5)
+    peers_least: int = peers_least(default=4)
+    cohort_share: float = cohort_share(default=0.5)
 
     def __post_init__(self) -> None:
         where = f"settings of {KEY}"

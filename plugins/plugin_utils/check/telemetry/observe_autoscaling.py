@@ -213,17 +213,19 @@ class AutoscalingSettings:
     metric: str = setting(
         "External metric of GPUs by which the test scales; empty: the one of recipes/gpu_stack.yaml, which "
         "prometheus-adapter has by the values of the catalogue.",
+        default="",
         use="run",
     )
-    image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", use="run")
+    image: str = setting("Image of the test's pods; empty: the one of recipes/gpu_stack.yaml.", default="", use="run")
     metric_s: float = setting(
         "How long the metric may take to be there: scrapes, and the adapter's own look for new series.",
+        default=240.0,
         unit="s",
         above=0,
         use="run",
     )
-    scale_s: float = setting("How long scaling may take, each way.", unit="s", above=0, use="run")
-    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
+    scale_s: float = setting("How long scaling may take, each way.", default=180.0, unit="s", above=0, use="run")
+    cleanup_s: float = setting("Longest time to remove what the test made.", default=60.0, unit="s", above=0, use="run")
 
 
 def observe(context: ObserveContext) -> Autoscaling:

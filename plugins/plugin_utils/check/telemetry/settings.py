@@ -19,31 +19,39 @@ GATE = "telemetry"
 class MetricsSettings:
     """Where Prometheus is, and when a series is complete and fresh."""
 
-    url: str = setting("Where Prometheus is, as a URL; empty: a service of the cluster.")
-    service: str = setting("Its service, as `namespace/service:port`; empty: the one that the cluster has.")
-    way: Literal["port-forward", "service-proxy"] = setting("How its service is reached.")
-    token_file: str = setting("Path of a file with a bearer token, for a URL.")
-    ca_file: str = setting("Path of the certificate authority, for a URL.")
-    timeout_s: float = setting("Longest time of one request.", unit="s", above=0)
-    field: str = setting("Series that every GPU must have.")
-    mig_field: str = setting("Series that every slice must have in MIG mode.")
+    url: str = setting("Where Prometheus is, as a URL; empty: a service of the cluster.", default="")
+    service: str = setting("Its service, as `namespace/service:port`; empty: the one that the cluster has.", default="")
+    way: Literal["port-forward", "service-proxy"] = setting("How its service is reached.", default="port-forward")
+    token_file: str = setting("Path of a file with a bearer token, for a URL.", default="")
+    ca_file: str = setting("Path of the certificate authority, for a URL.", default="")
+    timeout_s: float = setting("Longest time of one request.", default=15.0, unit="s", above=0)
+    field: str = setting("Series that every GPU must have.", default="DCGM_FI_DEV_GPU_UTIL")
+    mig_field: str = setting("Series that every slice must have in MIG mode.", default="DCGM_FI_PROF_GR_ENGINE_ACTIVE")
     fresh_intervals: float = setting(
         "A sample is fresh while it is younger than so many scrape intervals.",
+        default=2.0,
         unit="intervals",
         minimum=1,
         use="judge",
     )
     interval_s: float = setting(
         "Scrape interval where Prometheus does not say that of a series (federation, remote write); 0: what it says.",
+        default=0.0,
         unit="s",
         minimum=0,
     )
     settle_s: float = setting(
-        "How long a fleet that was just installed may take until everything is there.", unit="s", minimum=0
+        "How long a fleet that was just installed may take until everything is there.",
+        default=120.0,
+        unit="s",
+        minimum=0,
     )
-    alert_fields: tuple[str, ...] = setting("Series that the site's alerts need of every GPU; empty: none.")
+    alert_fields: tuple[str, ...] = setting(
+        "Series that the site's alerts need of every GPU; empty: none.",
+        default=["DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE"],
+    )
     allowed_hosts: tuple[str, ...] = setting(
-        "Names, with * and ?, of hosts that are not in the inventory and yet may have series.", use="judge"
+        "Names, with * and ?, of hosts that are not in the inventory and yet may have series.", default=[], use="judge"
     )
 
     def __post_init__(self) -> None:
@@ -56,17 +64,20 @@ class AlertSettings:
     """How the alert test runs."""
 
     image: str = setting("Image of the test's receiver; any with Python 3.9 or newer.")
-    rule_interval_s: int = setting("How often Prometheus evaluates the test's rule.", unit="s", minimum=1)
-    ready_s: float = setting("How long the receiver's pod may take to be ready.", unit="s", above=0)
+    rule_interval_s: int = setting("How often Prometheus evaluates the test's rule.", default=5, unit="s", minimum=1)
+    ready_s: float = setting("How long the receiver's pod may take to be ready.", default=180.0, unit="s", above=0)
     load_s: float = setting(
         "How long rule and route may take to be loaded: an operator's configuration reaches its program only when the "
         "kubelet has looked again.",
+        default=240.0,
         unit="s",
         above=0,
     )
-    fire_s: float = setting("How long the alert may take to fire once its rule is loaded.", unit="s", above=0)
-    arrive_s: float = setting("How long it may take from firing to its receiver.", unit="s", above=0)
-    cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0)
+    fire_s: float = setting(
+        "How long the alert may take to fire once its rule is loaded.", default=60.0, unit="s", above=0
+    )
+    arrive_s: float = setting("How long it may take from firing to its receiver.", default=240.0, unit="s", above=0)
+    cleanup_s: float = setting("Longest time to remove what the test made.", default=60.0, unit="s", above=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

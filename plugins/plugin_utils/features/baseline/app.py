@@ -306,7 +306,8 @@ def compare_run(run: Run, accepted: Sequence[AcceptedFigure]) -> RunComparison:
     for gate in _looked_at(run):
         found = match(_measured(run, gate), [entry for entry in accepted if entry.gate == gate])
         parts.append(found)
-        settings = _judging(run, gate).settings_of(baseline_spec(gate).id, BaselineSettings)
+        spec = baseline_spec(gate)
+        settings = _judging(run, gate).settings_of(spec.id, spec.settings or BaselineSettings)
         compared += compare(found.same, settings.limits)
         rolled += software_changes(found.different, settings.limits.tolerance)
     whole = Matched(

@@ -15,7 +15,7 @@ from ...check.fabric.features_settings import FABRIC_FEATURES, FabricFeaturesSet
 from ...check.fabric.settings import GATE as FABRIC
 from ...check.fabric.settings import FabricSettings
 from ...check.kit.settings import merged
-from ...check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
+from ...check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, shipped_layers
 from ...check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from ...check.registry import all_checks, all_settings, site_checks
 from ...check.spec import Bmc
@@ -215,8 +215,8 @@ def checked_settings_of(
         check_dirs: directories with checks of the site; their `thresholds/` are the defaults of their settings.
         skus: the SKUs of the hosts; settings of a SKU apply to the checks of gate nodes of its hosts.
     """
-    kinds, shipped = all_settings(check_dirs), threshold_layers((*check_dirs, *recipe_data))
-    loaded, problems = load_settings(kinds, [*shipped, Layer(SITE, stated)])
+    kinds = all_settings(check_dirs)
+    loaded, problems = load_settings(kinds, [*shipped_layers(kinds, (*check_dirs, *recipe_data)), Layer(SITE, stated)])
     per_host = {
         check.spec.id: kinds[check.spec.id]
         for check in all_checks(check_dirs)

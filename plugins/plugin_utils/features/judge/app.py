@@ -19,7 +19,7 @@ from ...check.declare import GatePlan
 from ...check.judge import judge_gate
 from ...check.kit.saved_settings import stated_by_thresholds
 from ...check.kit.settings import Setting, merged, settings_in
-from ...check.kit.settings_layers import SITE, Layer, load_settings, resolved, threshold_layers
+from ...check.kit.settings_layers import SITE, Kinds, Layer, load_settings, resolved, shipped, shipped_layers
 from ...check.registry import all_settings
 from ...check.selection import PhaseDeclaration
 from ...outcome.codec import to_plain
@@ -387,10 +387,10 @@ def changed_settings(run: Run, stated: Mapping[str, Any]) -> tuple[SettingChange
         ProblemsError: everything that is wrong with them, as in preflight.
     """
     kinds = all_settings(run.site.check_dirs)
-    problems = load_settings(kinds, (*threshold_layers(run.site.check_dirs), Layer(SITE, stated)))[1]
+    problems = load_settings(kinds, (*shipped_layers(kinds, run.site.check_dirs), Layer(SITE, stated)))[1]
     if problems:
         raise ProblemsError("what-if settings", tuple(problems))
-    return _what_if_changes(run, stated, {key: _settings_of(kinds[key]) for key in stated})
+    return _what_if_changes(run, stated, kinds)
 
 
 def changed_thresholds(run: Run, recipe_data: Sequence[str]) -> tuple[SettingChange, ...]:
@@ -401,7 +401,7 @@ def changed_thresholds(run: Run, recipe_data: Sequence[str]) -> tuple[SettingCha
         ProblemsError: everything that is wrong in the files.
     """
     kinds = all_settings(run.site.check_dirs)
-    layers = threshold_layers((*run.site.check_dirs, *recipe_data))
+    layers = shipped_layers(kinds, (*run.site.check_dirs, *recipe_data))
     problems = load_settings(kinds, layers)[1]
     if problems:
         raise ProblemsError("thresholds", tuple(problems))
@@ -411,7 +411,7 @@ def changed_thresholds(run: Run, recipe_data: Sequence[str]) -> tuple[SettingCha
     mine = stated_by_thresholds(run.path, stated)
     return tuple(
         change
-        for change in _what_if_changes(run, mine, {key: _settings_of(kinds[key]) for key in mine})
+        for change in _what_if_changes(run, mine, kinds)
         if change.name not in run.site.settings.get(change.key, {})
     )
 
@@ -420,16 +420,15 @@ def _settings_of(classes: Sequence[type[Any]]) -> dict[str, Setting]:
     return {name: entry for kind in classes for name, entry in settings_in(kind).items()}
 
 
-def _what_if_changes(
-    run: Run, stated: Mapping[str, Any], known: Mapping[str, Mapping[str, Setting]]
-) -> tuple[SettingChange, ...]:
+def _what_if_changes(run: Run, stated: Mapping[str, Any], kinds: Kinds) -> tuple[SettingChange, ...]:
     found = []
     for key, options in stated.items():
-        before = resolved(key, run.settings.get(key), run.site.settings.get(key, {}))
+        known = _settings_of(kinds[key])
+        before = resolved(shipped(key, *kinds[key]), run.settings.get(key), run.site.settings.get(key, {}))
         now = merged(before, options)
         found += [
             SettingChange(
-                key=key, name=name, before=before.get(name), now=now[name], applies=known[key][name].use == "judge"
+                key=key, name=name, before=before.get(name), now=now[name], applies=known[name].use == "judge"
             )
             for name in options
             if now[name] != before.get(name)

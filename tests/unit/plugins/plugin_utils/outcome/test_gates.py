@@ -19,7 +19,9 @@ import yaml
 from ansible_collections.gpufleet.bringup.plugins.doc_fragments import gate as gate_fragment
 from ansible_collections.gpufleet.bringup.plugins.modules import host_probe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.specs import COMPARISONS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings import settings_in
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import shipped
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import every_choice, gate_permissions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import (
     BURN_IN,
@@ -96,6 +98,12 @@ def observed_by(gate: Gate, key: str = "") -> bool:
     return any(check.spec.gate == gate.id and key in check.observer.key for check in all_checks())
 
 
+def complete(gate: Gate) -> bool:
+    kinds = all_settings().get(gate.id, ())
+    names = {name for kind in kinds for name in settings_in(kind)}
+    return bool(kinds) and names == shipped(gate.id, *kinds).keys()
+
+
 def choices(documentation: str, option: str) -> list[str]:
     found: list[str] = yaml.safe_load(documentation)["options"][option]["choices"]
     return found
@@ -114,7 +122,7 @@ def always(_gate: Gate) -> bool:
 PLACES: dict[str, tuple[Callable[[Gate], Any], Callable[[Gate, Path], bool]]] = {
     "checks": (always, lambda gate, _root: observed_by(gate)),
     "defaults of its settings": (
-        always, lambda gate, root: gate.id in document(root / "recipes" / "thresholds" / f"{gate.id}.yaml")
+        always, lambda gate, _root: complete(gate)
     ),
     "faults": (
         always, lambda gate, root: (root / "recipes/gates" / gate.id / "faults.yaml").is_file()

@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
     Layer,
     load_settings,
-    threshold_layers,
+    shipped_layers,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
@@ -87,7 +87,7 @@ def test_without_a_contract_it_is_not_declared_and_the_reason_is_said() -> None:
     ],
 )
 def test_preflight_refuses_what_would_never_be_judged(stated: dict[str, Any], word: str) -> None:
-    layers = [*threshold_layers(()), Layer(STATED, {"training-contract": stated})]
+    layers = [*shipped_layers(all_settings()), Layer(STATED, {"training-contract": stated})]
     problems = load_settings(all_settings(), layers)[1]
     assert any(word in str(problem) for problem in problems)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.load_growth import LoadGrowthSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.saved_settings import (
     private_thresholds,
     read_settings,
@@ -24,10 +25,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
     SITE,
     Layer,
     load_settings,
-    release_settings,
     resolved,
     settings_for,
-    threshold_layers,
+    shipped,
+    shipped_layers,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes.clock_sync import ClockSyncSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings
@@ -44,7 +45,7 @@ OLD: dict[str, Any] = {
 
 def test_settings_survive_in_the_run_directory_with_their_places(tmp_path: Path) -> None:
     stated = {"clock-sync": {"clock_offset_s": 0.5}}
-    loaded, _problems = load_settings(all_settings(), [*threshold_layers(()), Layer(SITE, stated)])
+    loaded, _problems = load_settings(all_settings(), [*shipped_layers(all_settings()), Layer(SITE, stated)])
     document = settings_document(loaded)
     assert document["settings"]["clock-sync"]["clock_offset_s"] == {"value": 0.5, "sources": [SITE]}
     assert document["settings"]["gpu-ecc"]["ecc_dram_correctable"]["sources"] == ["release"]
@@ -65,7 +66,7 @@ def test_settings_survive_in_the_run_directory_with_their_places(tmp_path: Path)
 
 def test_private_thresholds_of_a_run_are_known(tmp_path: Path) -> None:
     private = Layer("/own/thresholds/nodes.yaml", {"gpu-ecc": {"ecc_dram_correctable": 5}}, release=True)
-    loaded, _problems = load_settings(all_settings(), [*threshold_layers(()), private])
+    loaded, _problems = load_settings(all_settings(), [*shipped_layers(all_settings()), private])
     (tmp_path / "settings.json").write_text(json.dumps(settings_document(loaded)))
     assert private_thresholds(tmp_path) == {"gpu-ecc": {"ecc_dram_correctable": 5}}
     assert private_thresholds(tmp_path / "other") == {}
@@ -91,11 +92,11 @@ def test_limits_of_an_older_run_are_taken_from_its_observations(tmp_path: Path) 
 
 def test_a_setting_that_a_saved_run_lacks_is_as_this_release_ships_it(tmp_path: Path) -> None:
     found = with_settings({"rules": OLD, "series": []}, TelemetrySettings, "telemetry", BARE, tmp_path)["settings"]
-    shipped = release_settings()["telemetry"]
+    ours = shipped("telemetry", TelemetrySettings)
     assert found["metrics"]["way"] == "service-proxy" and found["metrics"]["fresh_intervals"] == 3.0
-    assert found["metrics"]["settle_s"] == shipped["settle_s"]
-    assert found["alert"]["image"] == "own/python" and found["alert"]["fire_s"] == shipped["fire_s"]
-    assert list(found["host_labels"]) == shipped["host_labels"]
+    assert found["metrics"]["settle_s"] == ours["settle_s"]
+    assert found["alert"]["image"] == "own/python" and found["alert"]["fire_s"] == ours["fire_s"]
+    assert list(found["host_labels"]) == ours["host_labels"]
 
 
 def test_what_the_site_states_wins_over_what_was_saved(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_saved_data_that_is_not_settings_is_refused(tmp_path: Path, data: Any) -
 def test_an_observation_is_not_judged_by_settings_that_its_run_did_not_have(
     tmp_path: Path, own: dict[str, Any], words: str
 ) -> None:
-    loaded, _problems = load_settings(all_settings(), threshold_layers(()))
+    loaded, _problems = load_settings(all_settings(), shipped_layers(all_settings()))
     (tmp_path / "settings.json").write_text(json.dumps(settings_document(loaded)))
     good = with_settings({"settings": {"metrics": {}}}, TelemetrySettings, "telemetry", BARE, tmp_path)["settings"]
     again = with_settings({"settings": json.loads(json.dumps(good))}, TelemetrySettings, "telemetry", BARE, tmp_path)
@@ -151,7 +152,8 @@ def test_settings_that_were_cut_are_refused(tmp_path: Path, settings: Any, named
 def test_a_saved_mapping_stands_as_it_is_and_what_is_stated_is_laid_over_it_by_key() -> None:
     saved = {"port_counters": {"symbol_error": 7}}
     stated = {"port_counters": {"rx_drops": 3}}
-    found = resolved("host-state-after-nccl", saved, stated)
+    ours = shipped("host-state-after-nccl", LoadGrowthSettings)
+    found = resolved(ours, saved, stated)
     assert found["port_counters"] == {"symbol_error": 7, "rx_drops": 3}
-    assert found["pcie_replays"] == release_settings()["host-state-after-nccl"]["pcie_replays"]
-    assert len(resolved("host-state-after-nccl", None, stated)["port_counters"]) > 2, "of a run without saved settings"
+    assert found["pcie_replays"] == ours["pcie_replays"]
+    assert len(resolved(ours, None, stated)["port_counters"]) > 2, "of a run without saved settings"

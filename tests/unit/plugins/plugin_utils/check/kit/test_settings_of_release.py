@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
     Layer,
     applied,
     load_settings,
-    threshold_layers,
+    shipped_layers,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
@@ -30,7 +30,7 @@ SETTINGS: list[tuple[str, Setting]] = [
 ]
 
 
-RELEASE = threshold_layers(())
+RELEASE = shipped_layers(all_settings())
 DEFAULTS, WRONG = load_settings(all_settings(), RELEASE)
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import release_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.registry import (
     enabled_tests,
     node_tests,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import release_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 

@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
     SITE,
     Layer,
     load_settings,
-    threshold_layers,
+    shipped_layers,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Component, components_of
@@ -73,7 +73,9 @@ def test_of_a_stated_environment_what_is_not_known_to_be_plain_is_not_saved(tmp_
     env = {"BMC_PW": "cAnArY", "SLURM_JWT": "cAnArY", "ANYTHING": "cAnArY", "NCCL_DEBUG": "INFO"}
     found = Run(tmp_path)
     found.save_site(make_site(settings={GATE: {"env": env}}))
-    loaded, problems = load_settings(all_settings(()), [*threshold_layers(()), Layer(SITE, {GATE: {"env": env}})])
+    loaded, problems = load_settings(
+        all_settings(()), [*shipped_layers(all_settings(())), Layer(SITE, {GATE: {"env": env}})]
+    )
     assert not problems
     found.save_settings(loaded)
     assert [path.name for path in tmp_path.iterdir() if b"cAnArY" in path.read_bytes()] == []
