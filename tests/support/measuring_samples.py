@@ -6,20 +6,22 @@ from __future__ import annotations
 
 from tool_samples import Sample, Stated
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import (
+    bmc_sensors,
     disk_space,
+    gpu_direct,
+    gpu_pcie_load,
+    imex_domain,
+    network_mounts,
+    nvme_health,
+    roce_ecn,
+    stuck_processes,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     fabric_summary,
     fio,
     ibswinfo,
-    imex_domain,
-    ipmi_sensors,
-    module_licence,
-    network_mounts,
     nvidia_smi_query,
-    nvme_health,
-    pcie_under_load,
-    roce_ecn,
-    waiting_processes,
 )
 
 _SIDE = '{"bw_bytes": 1000, "iops": 2.5, "clat_ns": {"mean": 7.5}, "total_ios": 9}'
@@ -39,7 +41,7 @@ SAMPLES_OF_MEASURES: dict[str, Sample] = {
         "fan status         | ERROR\nfan#1 (rpm)        | 8493\n",
     ),
     "ipmi_sensors": (
-        ipmi_sensors.parse,
+        bmc_sensors.parse,
         "Ambient Temp     | 20 degrees C      | ok\nDASD Backplane 3 | Not Readable      | ns\n",
     ),
     "roce_ecn": (
@@ -58,7 +60,7 @@ SAMPLES_OF_MEASURES: dict[str, Sample] = {
         "/dev/sda2        959786032 290512000 620000000      32% /\n/dev/sda3 100 60 20 75% /var/log\n",
     ),
     "waiting_processes": (
-        waiting_processes.parse,
+        stuck_processes.parse,
         "".join(f"===== {n} =====\n  42 1 D 7200 python3\n 311 2 D 9 kworker/u9:1\nprocesses 9\n" for n in (1, 2, 3)),
     ),
     "nvme_health": (
@@ -72,7 +74,7 @@ SAMPLES_OF_MEASURES: dict[str, Sample] = {
         "/home autofs rw\n/home/ann nfs4 rw\n/shared nfs4 ro,hard\n",
     ),
     "pcie_under_load": (
-        pcie_under_load.parse,
+        gpu_pcie_load.parse,
         "pci.bus_id, utilization.gpu [%], pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current\n"
         "00000000:1B:00.0, 0 %, 1, 5, 16\npci.bus_id, utilization.gpu [%], pcie.link.gen.current, "
         "pcie.link.gen.max, pcie.link.width.current\n00000000:1B:00.0, 98 %, 5, 5, 16\n",
@@ -82,7 +84,7 @@ SAMPLES_OF_MEASURES: dict[str, Sample] = {
         "IB Switches             : 3\nIB Aggregation Nodes    : 2\nAdaptive Routing is enabled on 3 switches\n"
         "Stage                     Warnings   Errors     Comment\nSHARP                     0          1\n",
     ),
-    "module_licence": (module_licence.parse, "Dual MIT/GPL\n"),
+    "module_licence": (gpu_direct.parse, "Dual MIT/GPL\n"),
 }
 STATED_OF_MEASURES: dict[str, Stated] = {
     "fio": (

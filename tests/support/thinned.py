@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     HOSTS,
     evidence_file,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_place
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import judged_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
@@ -114,17 +115,19 @@ def remembered() -> Iterator[None]:
             known[key] = parse(name, run_dir, *more)
         return known[key]
 
-    parsers = [import_module(f"{_PARSERS}.{entry.name}") for entry in iter_modules(probe.__path__)]
-    changed = [(module, module.parse) for module in parsers if hasattr(module, "parse")]
+    modules = [f"{_PARSERS}.{entry.name}" for entry in iter_modules(probe.__path__)]
+    places = {(name, "parse") for name in modules} | {parser_place(tool.parser) for tool in load_host_tools().tools}
+    found = [(import_module(name), function) for name, function in sorted(places)]
+    changed = [(module, name, getattr(module, name)) for module, name in found if hasattr(module, name)]
     host_facts.host_facts = host
-    for module, function in changed:
-        module.parse = _cached(function)
+    for module, name, function in changed:
+        setattr(module, name, _cached(function))
     try:
         yield
     finally:
         host_facts.host_facts = parse
-        for module, function in changed:
-            module.parse = function
+        for module, name, function in changed:
+            setattr(module, name, function)
 
 
 def _cached(function: Callable[..., Any]) -> Callable[..., Any]:

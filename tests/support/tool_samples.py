@@ -7,21 +7,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import (
+    cpu_governor,
+    dcgm_health,
+    efa_devices,
+    host_size_uniform,
+    partition_keys,
+    roce_setup,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
-    cpu_governors,
-    dcgmi_health,
     dmidecode,
     ethtool_stats,
-    fi_info,
-    free,
-    gid_table,
     ibv_devinfo,
-    lscpu,
-    mlnx_qos,
     mlxlink,
-    pkeys,
     rdma_link,
-    show_gids,
 )
 
 Stated = tuple[Callable[[Any], Any], Any]
@@ -50,14 +49,14 @@ MORE_SAMPLES: dict[str, Sample] = {
         '[{"ifindex":0,"ifname":"mlx5_0","port":1,"state":"DOWN","physical_state":"DISABLED","netdev":"eth0"}]',
     ),
     "show_gids": (
-        show_gids.parse,
+        roce_setup.parse_show_gids,
         "DEV     PORT    INDEX   GID                                     IPv4            VER     DEV\n"
         "---     ----    -----   ---                                     ------------    ---     ---\n"
         "mlx5_0  1       3       0000:0000:0000:0000:0000:ffff:c0a8:0684 192.168.6.132   v2      eth0\n"
         "n_gids_found=1\n",
     ),
     "gid_table": (
-        gid_table.parse,
+        roce_setup.parse_gid_table,
         "/sys/class/infiniband/mlx5_0/ports/1/gids/3:0000:0000:0000:0000:0000:ffff:0a00:010c\n"
         "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/3:RoCE v2\n"
         "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/3:eth0\n",
@@ -68,23 +67,23 @@ MORE_SAMPLES: dict[str, Sample] = {
         "\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t1024 (3)\n\t\t\tlink_layer:\t\tEthernet\n",
     ),
     "pkeys": (
-        pkeys.parse,
+        partition_keys.parse,
         "/sys/class/infiniband/mlx5_0/ports/1/pkeys/0:0xffff\n/sys/class/infiniband/mlx5_0/ports/1/pkeys/1:0x0001\n",
     ),
-    "cpu_governors": (cpu_governors.parse, "    190 performance\n      2 powersave\n"),
+    "cpu_governors": (cpu_governor.parse, "    190 performance\n      2 powersave\n"),
     "lscpu": (
-        lscpu.parse,
+        host_size_uniform.parse_lscpu,
         "Architecture:            x86_64\nCPU(s):                  192\nOn-line CPU(s) list:     0-95,97-191\n"
         "Model name:              Intel(R) Xeon(R) Platinum 8468\nThread(s) per core:      2\nSocket(s):  2\n"
         "NUMA node(s):            2\n",
     ),
     "free": (
-        free.parse,
+        host_size_uniform.parse_free,
         "               total        used        free      shared  buff/cache   available\n"
         "Mem:   2164199866368 43283997327 2120915869041 8388608 4194304 2120915869041\nSwap:  0 0 0\n",
     ),
     "mlnx_qos": (
-        mlnx_qos.parse,
+        roce_setup.parse_mlnx_qos,
         "DCBX mode: OS controlled\nPriority trust state: dscp\ndscp2prio mapping:\n\tprio:3 dscp:26,24,\n"
         "PFC configuration:\n\tpriority    0   1   2   3   4   5   6   7\n"
         "\tenabled     0   0   0   1   0   0   0   0   \ntc: 3 ratelimit: unlimited, tsa: ets, bw: 50%\n"
@@ -95,12 +94,12 @@ MORE_SAMPLES: dict[str, Sample] = {
         "===== eth0 =====\nNIC statistics:\n     rx_discards_phy: 17\n     rx_prio3_pause: 0\n",
     ),
     "dcgmi_health": (
-        dcgmi_health.parse,
+        dcgm_health.parse,
         '{"body": {"Overall Health": {"value": "Warning"}, "GPU": {"children": {"0": {"children": {"Errors": '
         '{"value": "PCIe replays"}}}}}}, "header": ["Health Monitor Report"]}',
     ),
     "fi_info": (
-        fi_info.parse,
+        efa_devices.parse,
         "provider: efa\n    fabric: efa\n    domain: rdmap49s0-rdm\n    version: 201.0\n    type: FI_EP_RDM\n"
         "    protocol: FI_PROTO_EFA\n",
     ),

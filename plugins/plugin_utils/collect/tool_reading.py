@@ -23,6 +23,7 @@ from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file,
 _LIMIT_S = 60.0
 # Exit status of a shell for a program that is not there (POSIX).
 _NOT_FOUND = 127
+_ROOMS = __name__.rpartition(".collect.")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,32 @@ class ProbeFailure:
 NOT_RUN = "the tool was not run"
 
 
+def parser_place(name: str) -> tuple[str, str]:
+    """Return the module and the function of a parser, by its name in an entry of recipes/gates/<gate>/tools.yaml.
+
+    - `lspci`: `parse` of probe/lspci.py.
+    - `nodes.disk_space`: `parse` of check/nodes/disk_space.py, the only check that reads it.
+    - `nodes.clock_sync.ntpq`: `parse_ntpq` of check/nodes/clock_sync.py, which has several.
+    """
+    place, _dot, one = name.partition(".")[2].partition(".")
+    if not place:
+        return f"{_ROOMS}.probe.{name}", "parse"
+    return f"{_ROOMS}.check.{name.partition('.')[0]}.{place}", f"parse_{one}" if one else "parse"
+
+
 @cache
 def parser_named(name: str) -> Callable[[str], Any]:
-    """Return `parse` of that module of plugins/plugin_utils/probe.
+    """Return the parser of that name (see parser_place). It is imported by name, and then alone.
 
     Raises:
         InputError: there is no such parser.
     """
+    module, function = parser_place(name)
     try:
-        parse: Callable[[str], Any] = import_module(f"...probe.{name}", __name__).parse
+        parse: Callable[[str], Any] = getattr(import_module(module), function)
     except (ImportError, AttributeError):
-        reason = "is no module of plugins/plugin_utils/probe with a function parse."
+        path = module.removeprefix(f"{_ROOMS}.").replace(".", "/")
+        reason = f"expected a function {function} in plugins/plugin_utils/{path}.py."
         raise InputError(f"parser {name!r}", reason, "correct its entry in recipes/gates/<gate>/tools.yaml") from None
     return parse
 

@@ -6,22 +6,67 @@
 It is read on the host, so it needs no network of management controllers; where the inventory has their addresses, gate
 facility reads them over Redfish. Limits are the controller's own (ipmitool(1): nc non-critical, cr critical, nr
 non-recoverable, with l and u for the lower and the upper one).
+
+Parser of `ipmitool sdr`: a row for each sensor of the machine's management controller.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
-from ...probe.ipmi_sensors import Sensor
+from ...probe.text import plain, unreadable
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
+
+_TOOL = "ipmitool sdr"
+_ROW = re.compile(r"([^|]{1,40})\|([^|]{1,60})\|\s{0,20}([a-z]{2,3})\s{0,20}")
+_READING = re.compile(r"(-?\d{1,9}(?:\.\d{1,6})?) ([A-Za-z%][A-Za-z %]{0,30})")
+_DISCRETE = re.compile(r"0x[0-9a-fA-F]{1,8}")
+# ipmitool.1: ok, not readable, and non-critical, critical, non-recoverable, below or above the limits.
+_STATES = ("ok", "ns", "nc", "cr", "nr", "lnc", "lcr", "lnr", "unc", "ucr", "unr")
+
+
+@dataclass(frozen=True, slots=True)
+class Sensor:
+    """One sensor: `value` is None for states in bits (`0x00`), and for one that cannot be read (`ns`)."""
+
+    name: str
+    state: str
+    value: float | None
+    unit: str = ""
+
+
+def parse(text: str) -> tuple[Sensor, ...]:
+    """Return the sensors in the tool's order; two may have one name.
+
+    Raises:
+        InputError: no row, one of another kind, or a state that nobody knows.
+    """
+    found = tuple(_sensor(line) for line in plain(text).splitlines() if line.strip())
+    if not found:
+        raise unreadable(_TOOL, text[:80], "at least one sensor")
+    return found
+
+
+def _sensor(line: str) -> Sensor:
+    match = _ROW.fullmatch(line.rstrip())
+    if match is None or match.group(3) not in _STATES:
+        raise unreadable(_TOOL, line, "`Ambient Temp | 20 degrees C | ok`")
+    name, said, state = (part.strip() for part in match.groups())
+    reading = _READING.fullmatch(said)
+    if reading is not None:
+        return Sensor(name, state, float(reading.group(1)), reading.group(2))
+    if not _DISCRETE.fullmatch(said) and state == "ok":
+        raise unreadable(_TOOL, line, "a number with its unit, or bits such as 0x00")
+    return Sensor(name, state, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,24 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check clock-sync: the clock follows a time source closely enough."""
+"""Check clock-sync: the clock follows a time source closely enough.
+
+Parser of `ntpq -n -c rv` (ntpd, NTPsec): the system variables, as NTP's manual of ntpq lists them.
+
+It prints `associd=0 status=0615 leap_none, sync_ntp, 1 event, clock_sync,` and then `name=value` pairs; the offset is
+in milliseconds, and so are rootdelay and rootdisp. Without a source it prints `sync_unspec`, leap=11 and stratum=16;
+with its own clock as the source (127.127.1.x, the driver LOCL) `sync_local`.
+
+Parser of the log of phc2sys (linuxptp), which sets the system's clock by the adapter's.
+
+A line reads `phc2sys[359.907]: CLOCK_REALTIME phc offset -20 s2 freq +10469 delay 37`: nanoseconds, and s2 says locked.
+
+Parser of `timedatectl show` (systemd): whether a time service is on and the kernel's clock is synchronised.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median, median_low
@@ -12,15 +26,105 @@ from statistics import median, median_low
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
-from ...probe.ntpq import NtpDaemon
-from ...probe.phc2sys import PtpClock
-from ...probe.timedatectl import TimeService
+from ...probe.text import plain, unreadable
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .uniform import each_once, shared_outcome
+
+_TOOL = "ntpq -n -c rv"
+_STATUS = re.compile(r"\bstatus=[0-9a-f]{4} (leap_\w{1,20}|sync_alarm), (sync_\w{1,20})")
+_LEAP = re.compile(r"(?:^|[,\s])leap=(\d{1,2})(?=[,\s]|$)")
+_STRATUM = re.compile(r"(?:^|[,\s])stratum=(\d{1,3})(?=[,\s]|$)")
+_OFFSET = re.compile(r"(?:^|[,\s])offset=([+-]?\d{1,12}(?:\.\d{1,12})?)(?=[,\s]|$)")
+_ALARM = ("11", "3")
+_ROOT_DELAY, _ROOT_DISPERSION = (
+    re.compile(rf"(?:^|[,\s]){name}=(\d{{1,12}}(?:\.\d{{1,12}})?)(?=[,\s]|$)") for name in ("rootdelay", "rootdisp")
+)
+_NO_SOURCE, _NTPQ_UNSYNCHRONISED = ("sync_unspec", "sync_local"), 16
+
+
+@dataclass(frozen=True, slots=True)
+class NtpDaemon:
+    """`synchronised`: the daemon follows a source; `offset_s` is that of the clock to it, `error_bound_s` how far the
+    clock may be off (RFC 5905: offset, root dispersion and half of the root delay)."""
+
+    synchronised: bool
+    stratum: int
+    offset_s: float
+    error_bound_s: float
+
+
+def parse_ntpq(text: str) -> NtpDaemon:
+    """Return what the daemon says of the clock.
+
+    Raises:
+        InputError: the line of the status, leap, stratum, root delay, root dispersion or offset is missing.
+    """
+    clean = plain(text)
+    status = _STATUS.search(clean)
+    leap, stratum, offset, delay, dispersion = (
+        match[1] if (match := each.search(clean)) else None
+        for each in (_LEAP, _STRATUM, _OFFSET, _ROOT_DELAY, _ROOT_DISPERSION)
+    )
+    if status is None or leap is None or stratum is None or offset is None or delay is None or dispersion is None:
+        raise unreadable(_TOOL, clean[:80], "status=, leap=, stratum=, rootdelay=, rootdisp= and offset= of the daemon")
+    level = int(stratum)
+    follows = leap not in _ALARM and status[2] not in _NO_SOURCE and 0 < level < _NTPQ_UNSYNCHRONISED
+    bound_ms = abs(float(offset)) + float(dispersion) + float(delay) / 2
+    return NtpDaemon(synchronised=follows, stratum=level, offset_s=float(offset) / 1000, error_bound_s=bound_ms / 1000)
+
+
+_PHC2SYS_TOOL = "journalctl -u 'phc2sys*'"
+_LINE = re.compile(r"phc2sys\[[\d.]+\]:.*\bCLOCK_REALTIME\s+(?:phc|sys)\s+offset\s+(-?\d{1,18})\s+s([0-3])\s+freq\b")
+
+
+@dataclass(frozen=True, slots=True)
+class PtpClock:
+    """The last line of the log: `offset_s` is that of the system's clock, `locked` that it follows."""
+
+    offset_s: float
+    locked: bool
+
+
+def parse_phc2sys(text: str) -> PtpClock:
+    """Return the state that the last line tells.
+
+    Raises:
+        InputError: no line tells one.
+    """
+    found = [match for line in plain(text).splitlines() if (match := _LINE.search(line))]
+    if not found:
+        raise unreadable(
+            _PHC2SYS_TOOL, plain(text)[-80:], "a line such as `CLOCK_REALTIME phc offset -20 s2 freq +10469`"
+        )
+    return PtpClock(offset_s=int(found[-1].group(1)) / 1e9, locked=found[-1].group(2) == "2")
+
+
+_TIMEDATECTL_TOOL = "timedatectl show"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeService:
+    """`enabled`: a time service is active; `synchronised`: the kernel says so. It tells no offset."""
+
+    enabled: bool
+    synchronised: bool
+
+
+def parse_timedatectl(text: str) -> TimeService:
+    """Return what it says of the clock.
+
+    Raises:
+        InputError: one of the two lines is missing or says neither yes nor no.
+    """
+    fields = dict(line.split("=", 1) for line in plain(text).splitlines() if "=" in line)
+    words = [fields.get(name, "") for name in ("NTP", "NTPSynchronized")]
+    if not set(words) <= {"yes", "no"}:
+        raise unreadable(_TIMEDATECTL_TOOL, plain(text)[:80], "NTP= and NTPSynchronized=, each yes or no")
+    return TimeService(enabled=words[0] == "yes", synchronised=words[1] == "yes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

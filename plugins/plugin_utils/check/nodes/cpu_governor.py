@@ -5,22 +5,51 @@
 
 `powersave` is the dynamic governor of intel_pstate and amd_pstate and no fault by itself (Linux:
 Documentation/admin-guide/pm/intel_pstate.rst), so `performance` is required only where the site configures it.
+
+Parser of CPU frequency governors, counted by `uniq -c`.
+
+Linux: Documentation/admin-guide/pm/cpufreq.rst, scaling_governor.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
+from ...probe.text import plain, unreadable
 from ..kit.finding import Finding
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext
 from .observe_hosts import OBSERVER
 from .uniform import Part, PartVersions
+
+_TOOL = "sort | uniq -c of scaling_governor"
+_CPU_GOVERNORS_NONE = "no governor"
+_LINE = re.compile(r"\s*(\d{1,6}) ([a-z_]{1,30})")
+
+
+def parse(text: str) -> dict[str, int]:
+    """Return the number of frequency policies by governor; empty where the kernel sets no frequency.
+
+    Raises:
+        InputError: nothing, a line of another kind, or a governor twice.
+    """
+    if text.strip() == _CPU_GOVERNORS_NONE:
+        return {}
+    found: dict[str, int] = {}
+    for line in plain(text).splitlines():
+        match = _LINE.fullmatch(line.rstrip())
+        if match is None or match[2] in found or not int(match[1]):
+            raise unreadable(_TOOL, line, f"`64 performance`, every governor once, or `{_CPU_GOVERNORS_NONE}`")
+        found[match[2]] = int(match[1])
+    if not found:
+        raise unreadable(_TOOL, "nothing", f"`64 performance` or `{_CPU_GOVERNORS_NONE}`")
+    return dict(sorted(found.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

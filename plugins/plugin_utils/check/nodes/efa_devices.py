@@ -4,23 +4,72 @@
 """Check efa-devices: libfabric reaches every EFA device that the host should have.
 
 fi_info lists one device several times (fabrics efa and efa-direct), so its domains are counted.
+
+Parser of `fi_info`: what libfabric offers, by provider, fabric and domain. One device is several entries.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
-from ...probe.fi_info import FabricEntry
 from ...probe.kernel_log import KernelLog
 from ...probe.rdma_link import RdmaLink
+from ...probe.text import plain, unreadable
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
+
+_TOOL = "fi_info"
+_FI_INFO_PROVIDER = re.compile(r"provider: (\S{1,80})")
+_FIELD = re.compile(r"\s+(\w{1,40}): (\S.{0,200})")
+_NEEDED = ("fabric", "domain", "version", "type", "protocol")
+
+
+@dataclass(frozen=True, slots=True)
+class FabricEntry:
+    """One entry; entries of the same `domain` are ways to use one device."""
+
+    provider: str
+    fabric: str
+    domain: str
+    version: str
+    kind: str
+    protocol: str
+
+
+def parse(text: str) -> tuple[FabricEntry, ...]:
+    """Return the entries in the tool's order.
+
+    Raises:
+        InputError: no entry, one that lacks a field or has one twice, or a line of another kind.
+    """
+    blocks: list[tuple[str, dict[str, str]]] = []
+    for line in plain(text).splitlines():
+        if match := _FI_INFO_PROVIDER.fullmatch(line.rstrip()):
+            blocks.append((match.group(1), {}))
+        elif line.strip():
+            field = _FIELD.fullmatch(line.rstrip())
+            if field is None or not blocks or field.group(1) in blocks[-1][1]:
+                raise unreadable(_TOOL, line, "`provider: efa`, and below it each field once")
+            blocks[-1][1][field.group(1)] = field.group(2)
+    if not blocks:
+        raise unreadable(_TOOL, text[:80], "at least one provider")
+    return tuple(_entry(provider, fields) for provider, fields in blocks)
+
+
+def _entry(provider: str, fields: dict[str, str]) -> FabricEntry:
+    missing = [name for name in _NEEDED if name not in fields]
+    if missing:
+        raise unreadable(_TOOL, f"provider {provider} without {', '.join(missing)}", "every field of an entry")
+    return FabricEntry(provider, *(fields[name] for name in _NEEDED))
+
 
 SPEC = CheckSpec(
     id="efa-devices",

@@ -6,17 +6,41 @@
 NVIDIA's open kernel modules export it as DMA-BUF; the others need nvidia_peermem (GPU Operator's guide, "GPUDirect
 RDMA"; nv_peer_mem in older releases). Without either all traffic goes through memory of the host. Gate
 fabric_validation measures that; this check finds the reason an hour earlier.
+
+Parser of `modinfo -F license nvidia`: kind of the driver's kernel modules.
+
+NVIDIA's open kernel modules have `Dual MIT/GPL` (NVIDIA/open-gpu-kernel-modules, nv-frontend.c), the others `NVIDIA`.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Outcome, SubjectKind
+from ...probe.text import plain, unreadable
 from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
+
+_TOOL = "modinfo -F license nvidia"
+Kind = Literal["open", "proprietary"]
+_KINDS: dict[str, Kind] = {"Dual MIT/GPL": "open", "NVIDIA": "proprietary"}
+
+
+def parse(text: str) -> Kind:
+    """Return the kind.
+
+    Raises:
+        InputError: another licence.
+    """
+    said = plain(text).strip()
+    if said not in _KINDS:
+        raise unreadable(_TOOL, said, " or ".join(f"`{word}`" for word in _KINDS))
+    return _KINDS[said]
+
 
 SPEC = CheckSpec(
     id="gpu-direct",

@@ -5,6 +5,11 @@
 
 It lets GPUs of one NVLink domain use memory of other hosts; without it NCCL and NVSHMEM stay within a host. Elsewhere
 domains are created with the workloads (ComputeDomains of the DRA driver), and the service must not run.
+
+Parser of `nvidia-imex-ctl -N -j`, with and without `-H`: the state of an IMEX domain and of its nodes.
+
+Fields and states: NVIDIA/DCGM, DCGM_FI_IMEX_DOMAIN_STATUS (UP, DOWN, DEGRADED) and DCGM_FI_IMEX_DAEMON_STATUS (READY
+and what comes before and after it).
 """
 
 from __future__ import annotations
@@ -17,13 +22,67 @@ from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...outcome.wording import count
-from ...probe.imex_domain import UP, ImexDomain
+from ...probe.json_output import an_object, read_json, words
+from ...probe.text import unreadable
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .uniform import each_once
+
+_TOOL = "nvidia-imex-ctl -N -j"
+_UP, _READY = "UP", "READY"
+
+
+@dataclass(frozen=True, slots=True)
+class ImexNode:
+    """One node of the domain: its address, its name (empty where it was not asked for) and the state of its service."""
+
+    address: str
+    name: str
+    status: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImexDomain:
+    """The domain as one of its nodes sees it."""
+
+    status: str
+    nodes: tuple[ImexNode, ...]
+
+    @property
+    def unready(self) -> tuple[ImexNode, ...]:
+        """The nodes that are not READY."""
+        return tuple(node for node in self.nodes if node.status != _READY)
+
+
+def parse(text: str) -> ImexDomain:
+    """Return the domain with its nodes by their numbers.
+
+    Raises:
+        InputError: no state of the domain, no node, or a node without state or address.
+    """
+    start = text.find("{")
+    document = an_object(read_json(text[start:] if start > 0 else text, _TOOL), _TOOL, "the document")
+    status = words(document, "status", _TOOL)
+    listed = an_object(document.get("nodes"), _TOOL, "nodes")
+    if not status or not listed:
+        raise unreadable(_TOOL, f"status {status!r}, {len(listed)} nodes", "a status and at least one node")
+    nodes = []
+    for number, value in sorted(listed.items(), key=lambda item: (len(item[0]), item[0])):
+        entry = an_object(value, _TOOL, f"node {number}")
+        node = ImexNode(
+            address=words(entry, "host", _TOOL),
+            name=words(entry, "hostName", _TOOL),
+            status=words(entry, "status", _TOOL),
+            version=words(entry, "version", _TOOL),
+        )
+        if not node.address or not node.status:
+            raise unreadable(_TOOL, f"node {number} with {entry}"[:120], "host and status of every node")
+        nodes.append(node)
+    return ImexDomain(status, tuple(nodes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +166,9 @@ def _domain(
 ) -> Report | Outcome:
     proof = host.evidence(_FACT)
     still = [name for name, state in rack.items() if state != _ACTIVE]
-    if (domain.status != UP or domain.unready) and still and len(domain.unready) <= len(still):
+    if (domain.status != _UP or domain.unready) and still and len(domain.unready) <= len(still):
         return host.answer.blocked(by=SPEC.id, because=f"{_SERVICE} does not run on {', '.join(still)}")
-    if domain.status != UP or domain.unready:
+    if domain.status != _UP or domain.unready:
         if host.entry.rack not in down:
             down[host.entry.rack] = _not_up(host, domain, rack)
         return down[host.entry.rack]

@@ -1,25 +1,102 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check nvme-health: NVMe drives report no failure, are not worn out, and are as many as on other hosts of the SKU."""
+"""Check nvme-health: NVMe drives report no failure, are not worn out, and are as many as on other hosts of the SKU.
+
+Parser of `nvme smart-log <drive> -o json` of every drive, each below a line with its name (nvme-cli 1 and 2).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
+from ...outcome.errors import InputError
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
-from ...probe.nvme_health import NvmeDrive
+from ...probe.blocks import blocks
+from ...probe.json_output import amount, an_object, read_json
+from ...probe.text import unreadable
 from ...verdict.majority import more_than_half
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
+
+_TOOL = "nvme smart-log"
+_END = "end"
+_KELVIN = 273
+# 2 ** 128 has 39.
+_DIGITS = 40
+_ENDURANCE = "endurance_grp_critical_warning_summary"
+
+
+@dataclass(frozen=True, slots=True)
+class NvmeDrive:
+    """One drive. `warning` are the bits of its critical warning (NVM Express Base Specification, SMART log): 1 spare
+    too low, 2 temperature, 4 not reliable, 8 read only, 16 backup of its memory failed, 32 memory region. `complaint`
+    is what the tool said in place of a log; then nothing else is known. `media_errors` counts reads and writes that the
+    drive could not repair, `endurance_warning` are the bits of its endurance groups, where the tool prints them."""
+
+    name: str
+    warning: int = 0
+    used_percent: float = 0.0
+    spare_percent: float = 0.0
+    temperature_c: float = 0.0
+    spare_threshold_percent: float = 0.0
+    media_errors: int = 0
+    endurance_warning: int = 0
+    complaint: str = ""
+
+
+def parse(text: str) -> tuple[NvmeDrive, ...]:
+    """Return the drives in the tool's order; none on a host without.
+
+    Raises:
+        InputError: the end is missing, so drives may be, too.
+    """
+    parts = blocks(text, _TOOL)
+    if _END not in parts or any(line.strip() for line in parts[_END]):
+        raise unreadable(_TOOL, text[-80:], f"`===== {_END} =====` after the last drive")
+    return tuple(_nvme_health_drive(name, "\n".join(lines)) for name, lines in parts.items() if name != _END)
+
+
+def _nvme_health_drive(name: str, said: str) -> NvmeDrive:
+    start = said.find("{")
+    try:
+        entry = an_object(read_json(said[start:], _TOOL) if start >= 0 else None, _TOOL, name)
+        return NvmeDrive(
+            name=name,
+            warning=int(_warning(entry)),
+            used_percent=amount(entry, "percent_used", _TOOL),
+            spare_percent=amount(entry, "avail_spare", _TOOL),
+            temperature_c=amount(entry, "temperature", _TOOL) - _KELVIN,
+            spare_threshold_percent=amount(entry, "spare_thresh", _TOOL),
+            media_errors=_large(entry, "media_errors"),
+            endurance_warning=_large({_ENDURANCE: 0} | entry, _ENDURANCE),
+        )
+    except InputError:
+        return NvmeDrive(name=name, complaint=" ".join(said.split())[:200] or "nothing")
+
+
+def _warning(entry: dict[str, Any]) -> float:
+    """Return the bits: a number, or with `-v` of version 2 an object that has it as `value`."""
+    if isinstance(entry.get("critical_warning"), dict):
+        return amount(entry["critical_warning"], "value", _TOOL)
+    return amount(entry, "critical_warning", _TOOL)
+
+
+def _large(entry: dict[str, Any], name: str) -> int:
+    """Return a counter of 128 bits: a number, or in some releases of version 2 a text of digits."""
+    value = entry.get(name)
+    if isinstance(value, str) and value.isdecimal() and len(value) < _DIGITS:
+        return int(value)
+    return int(amount(entry, name, _TOOL))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,15 @@
 Two limited members of a partition cannot talk to each other (InfiniBand Architecture Specification, volume 1, 10.9: the
 high bit of a P_Key), so a port that is a full member of none carries no traffic between GPUs. Which partitions there
 are is decided by the site or the provider; ports that differ from most of their rail are for a person to decide.
+
+Parser of the partition keys of network adapters in /sys/class/infiniband, as `grep -H` prints one line for each.
+
+Linux: Documentation/ABI/stable/sysfs-class-infiniband, .../ports/<port-num>/pkeys/<pkey-index>.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +22,7 @@ from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...outcome.wording import count
-from ...probe.pkeys import PortKeys
+from ...probe.text import plain, unreadable
 from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
@@ -27,6 +32,37 @@ from .hca_state import HcaStateSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .uniform import Uniformity, each_once, shared_outcome, split_outcome, uniformity
+
+_TOOL = "grep of /sys/class/infiniband/*/ports/*/pkeys"
+_NONE = "no partition keys"
+_LINE = re.compile(r"/sys/class/infiniband/([\w.-]{1,40})/ports/(\d{1,3})/pkeys/\d{1,5}:0x([0-9a-fA-F]{4})")
+
+
+@dataclass(frozen=True, slots=True)
+class PortKeys:
+    """The keys of one port, each once; entries of its table that are empty (0x0000) are left out."""
+
+    port: str
+    keys: tuple[int, ...]
+
+
+def parse(text: str) -> tuple[PortKeys, ...]:
+    """Return the ports as `mlx5_0:1`, in the order of their names; none on a host without adapters.
+
+    Raises:
+        InputError: nothing, or a line of another kind.
+    """
+    if text.strip() == _NONE:
+        return ()
+    ports: dict[str, set[int]] = {}
+    for line in plain(text).splitlines():
+        match = _LINE.fullmatch(line.rstrip())
+        if match is None:
+            raise unreadable(_TOOL, line, "`/sys/class/infiniband/mlx5_0/ports/1/pkeys/0:0xffff`")
+        ports.setdefault(f"{match[1]}:{match[2]}", set()).add(int(match[3], 16))
+    if not ports:
+        raise unreadable(_TOOL, "nothing", f"at least one key, or `{_NONE}`")
+    return tuple(PortKeys(port, tuple(sorted(keys - {0}))) for port, keys in sorted(ports.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

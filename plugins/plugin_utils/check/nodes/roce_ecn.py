@@ -5,10 +5,15 @@
 
 Without it a full link is only held back by pauses, which spread over the fabric. Both directions are set for each port
 and priority; NVIDIA's driver package shows them in /sys/class/net, the kernel's own driver does not.
+
+Parser of the ECN switches of RoCE ports in /sys/class/net, as `grep -H` prints one line for each priority.
+
+NVIDIA's driver package: "Explicit Congestion Notification" in the manuals of MLNX_OFED and DOCA (enable/<priority>).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +21,7 @@ from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
 from ...outcome.wording import count
-from ...probe.roce_ecn import PortEcn
+from ...probe.text import plain, unreadable
 from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
@@ -25,6 +30,53 @@ from .hca_state import SPEC as HCA_STATE
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .roce_ports import adapter_names, most_ports, odd_ports, ports_of, usual_of_ports
+
+_TOOL = "grep of /sys/class/net/*/ecn/roce_*/enable"
+_NONE = "no ECN settings"
+_LINE = re.compile(r"/sys/class/net/([^/\s]{1,40})/ecn/roce_(np|rp)/enable/([0-7]):([01])")
+_BOTH = ("np", "rp")
+
+
+@dataclass(frozen=True, slots=True)
+class PortEcn:
+    """One network device: the priorities on which it tells senders of congestion (`notifies`, notification point), and
+    on which it slows down when it is told (`reacts`, reaction point)."""
+
+    device: str
+    notifies: tuple[int, ...]
+    reacts: tuple[int, ...]
+
+
+def parse(text: str) -> tuple[PortEcn, ...]:
+    """Return the devices in the order of their names; none where the driver has no such files.
+
+    Raises:
+        InputError: a line of another kind, a priority twice, or a device without one direction or one priority.
+    """
+    if text.strip() == _NONE:
+        return ()
+    found: dict[str, dict[str, dict[int, bool]]] = {}
+    for line in plain(text).splitlines():
+        match = _LINE.fullmatch(line.rstrip())
+        if match is None:
+            raise unreadable(_TOOL, line, "`/sys/class/net/eth0/ecn/roce_np/enable/3:1`")
+        device, protocol, priority = match[1], match[2], int(match[3])
+        switches = found.setdefault(device, {}).setdefault(protocol, {})
+        if priority in switches:
+            raise unreadable(_TOOL, line, "every priority once")
+        switches[priority] = match[4] == "1"
+    if not found:
+        raise unreadable(_TOOL, "nothing", f"at least one switch, or `{_NONE}`")
+    for device, protocols in found.items():
+        if set(protocols) != set(_BOTH) or protocols["np"].keys() != protocols["rp"].keys():
+            raise unreadable(_TOOL, f"{device} without one of its switches", "roce_np and roce_rp of every priority")
+    return tuple(
+        PortEcn(device, _on(protocols["np"]), _on(protocols["rp"])) for device, protocols in sorted(found.items())
+    )
+
+
+def _on(switches: dict[int, bool]) -> tuple[int, ...]:
+    return tuple(sorted(priority for priority, on in switches.items() if on))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

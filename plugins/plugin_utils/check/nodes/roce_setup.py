@@ -5,21 +5,31 @@
 
 A wrong GID ends in completion error 12 of NCCL (public reports name NCCL_IB_GID_INDEX=3 as the cure); an MTU that falls
 back to 1024 bytes halves what a port carries.
+
+Parser of `mlnx_qos -i <device>`: which priorities are lossless (PFC), what is trusted, how bandwidth is shared.
+
+Parser of `show_gids` (MLNX_OFED, DOCA-OFED): the addresses of every RDMA port and the version of RoCE of each.
+
+Parser of the GIDs of RDMA ports: as `show_gids` prints them, or as `grep -H` prints the kernel's files.
+
+The files: the Linux kernel's Documentation/ABI/stable/sysfs-class-infiniband (gids, gid_attrs).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count, first_of
+from ...probe.blocks import blocks
 from ...probe.ibv_devinfo import VerbsPort
-from ...probe.mlnx_qos import PortQos
 from ...probe.rdma_link import RdmaLink
-from ...probe.show_gids import Gid
+from ...probe.text import plain, unreadable
 from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
@@ -28,6 +38,191 @@ from .hca_state import SPEC as HCA_STATE
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .roce_ports import NAMED_PORTS, adapter_names, most_ports, odd_ports, ports_of, usual_of_ports
+
+_TOOL = "mlnx_qos"
+_PRIORITIES = 8
+_TRUST = re.compile(r"Priority trust state: (\w{1,20})")
+_DCBX = re.compile(r"DCBX mode: (.{1,40})")
+_DSCP = re.compile(r"prio:(\d) dscp:([\d,]{1,400})")
+_ENABLED = re.compile(r"enabled((?:\s+[01]){8})")
+_CLASS = re.compile(r"tc: (\d) ratelimit: ([^,]{1,40}), tsa: (\w{1,20})(?:, bw: (\d{1,3})%)?")
+_PRIORITY = re.compile(r"priority:\s+(\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficClass:
+    """One traffic class; `bandwidth_percent` is None where none is guaranteed (strict, vendor)."""
+
+    number: int
+    rate_limit: str
+    algorithm: str
+    bandwidth_percent: int | None
+    priorities: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PortQos:
+    """One network device; `pfc` are the priorities whose traffic is paused and not dropped, `dscp` the priority that
+    each code point is given."""
+
+    device: str
+    trust: str
+    dcbx: str
+    pfc: tuple[int, ...]
+    dscp: dict[int, int] = field(default_factory=dict)
+    classes: tuple[TrafficClass, ...] = ()
+
+
+def parse_mlnx_qos(text: str) -> tuple[PortQos, ...]:
+    """Return the devices in the tool's order; `device` is empty where no line names it.
+
+    Raises:
+        InputError: a device without trust state or PFC configuration, a traffic class or a code point twice.
+    """
+    return tuple(_device(name, [line.strip() for line in lines]) for name, lines in blocks(text, _TOOL).items())
+
+
+def _device(name: str, lines: list[str]) -> PortQos:
+    trust = [match.group(1) for line in lines if (match := _TRUST.fullmatch(line))]
+    enabled = [match.group(1).split() for line in lines if (match := _ENABLED.fullmatch(line))]
+    dcbx = [match.group(1) for line in lines if (match := _DCBX.fullmatch(line))]
+    if len(trust) != 1 or len(enabled) != 1:
+        said = f"{name or 'a device'} with {len(trust)} trust states and {len(enabled)} rows `enabled`"
+        raise unreadable(_TOOL, said, "one of each")
+    return PortQos(
+        device=name,
+        trust=trust[0],
+        dcbx=dcbx[0] if dcbx else "",
+        pfc=tuple(number for number, word in enumerate(enabled[0]) if word == "1"),
+        dscp=_dscp(lines),
+        classes=_classes(lines),
+    )
+
+
+def _dscp(lines: list[str]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for line in lines:
+        if match := _DSCP.fullmatch(line):
+            for point in (int(part) for part in match.group(2).split(",") if part):
+                if point in found:
+                    raise unreadable(_TOOL, f"code point {point} twice", "every code point once")
+                found[point] = int(match.group(1))
+    return found
+
+
+def _classes(lines: list[str]) -> tuple[TrafficClass, ...]:
+    found: list[tuple[re.Match[str], list[int]]] = []
+    for line in lines:
+        if match := _CLASS.fullmatch(line):
+            found.append((match, []))
+        elif line.startswith("tc:"):
+            raise unreadable(_TOOL, line, "`tc: 0 ratelimit: unlimited, tsa: ets, bw: 50%`")
+        elif found and (priority := _PRIORITY.fullmatch(line)):
+            found[-1][1].append(int(priority.group(1)))
+    numbers = [match.group(1) for match, _priorities in found]
+    if len(set(numbers)) < len(numbers):
+        raise unreadable(_TOOL, "a traffic class twice", "every traffic class once")
+    return tuple(
+        TrafficClass(int(m.group(1)), m.group(2), m.group(3), int(m.group(4)) if m.group(4) else None, tuple(listed))
+        for m, listed in found
+    )
+
+
+_SHOW_GIDS_TOOL = "show_gids"
+_TITLE = re.compile(r"DEV\s+PORT\s+INDEX\s+GID\s+IPv4\s+VER\s+DEV")
+_RULE = re.compile(r"[-\s]+")
+_ROW = re.compile(
+    r"(\S{1,40})\s+(\d{1,3})\s+(\d{1,4})\s+([0-9a-f]{4}(?::[0-9a-f]{4}){7})(?:\s+(\d{1,3}(?:\.\d{1,3}){3}))?"
+    r"\s+(v1|v2)(?:\s+(\S{1,40}))?"
+)
+_COUNT = re.compile(r"n_gids_found=(\d{1,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class Gid:
+    """One address; `ipv4` and `netdev` are empty where the row has none. `version` v2 is RoCE v2."""
+
+    device: str
+    port: int
+    index: int
+    gid: str
+    ipv4: str
+    version: Literal["v1", "v2"]
+    netdev: str
+
+
+def parse_show_gids(text: str) -> tuple[Gid, ...]:
+    """Return the addresses in the tool's order.
+
+    Raises:
+        InputError: no title, a row of another kind, an index twice, or another number of rows than the tool counts.
+    """
+    lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
+    if not lines or not _TITLE.fullmatch(lines[0]):
+        raise unreadable(_SHOW_GIDS_TOOL, lines[0] if lines else "", "the title `DEV PORT INDEX GID IPv4 VER DEV`")
+    count = _COUNT.fullmatch(lines[-1])
+    if count is None:
+        raise unreadable(_SHOW_GIDS_TOOL, lines[-1], "n_gids_found= in the last line")
+    found = tuple(_row(line) for line in lines[1:-1] if not _RULE.fullmatch(line))
+    if len(found) != int(count.group(1)):
+        raise unreadable(_SHOW_GIDS_TOOL, f"{len(found)} rows", f"the {count.group(1)} that it counts")
+    if len({(gid.device, gid.port, gid.index) for gid in found}) < len(found):
+        raise unreadable(_SHOW_GIDS_TOOL, "an index twice", "every index of a port once")
+    return found
+
+
+def _row(line: str) -> Gid:
+    match = _ROW.fullmatch(line)
+    if match is None:
+        raise unreadable(_SHOW_GIDS_TOOL, line, "device, port, index, GID, IPv4 if it has one, version, network device")
+    device, port, index, gid, ipv4, version, netdev = match.groups()
+    return Gid(device, int(port), int(index), gid, ipv4 or "", "v1" if version == "v1" else "v2", netdev or "")
+
+
+_GID_TABLE_TOOL = "grep of /sys/class/infiniband/*/ports/*/gids"
+_PLACE = "/sys/class/infiniband/"
+_LINE = re.compile(
+    r"/sys/class/infiniband/([\w.-]{1,40})/ports/(\d{1,3})/(gids|gid_attrs/types|gid_attrs/ndevs)/(\d{1,4}):(.{1,60})"
+)
+_ADDRESS = re.compile(r"[0-9a-f]{4}(?::[0-9a-f]{4}){7}")
+_MAPPED = "0000:0000:0000:0000:0000:ffff:"
+_VERSIONS = {"IB/RoCE v1": "v1", "RoCE v2": "v2"}
+
+
+def parse_gid_table(text: str) -> tuple[Gid, ...]:
+    """Return the GIDs in the order of ports and indices.
+
+    Raises:
+        InputError: neither form, a file twice, or a GID without its type.
+    """
+    if not text.lstrip().startswith(_PLACE):
+        return parse_show_gids(text)
+    files: dict[tuple[str, int, int], dict[str, str]] = {}
+    for line in plain(text).splitlines():
+        match = _LINE.fullmatch(line.rstrip())
+        if match is None:
+            if not line.strip():
+                continue
+            raise unreadable(_GID_TABLE_TOOL, line, f"`{_PLACE}mlx5_0/ports/1/gid_attrs/types/3:RoCE v2`")
+        device, port, kind, index, value = match.groups()
+        entry = files.setdefault((device, int(port), int(index)), {})
+        if kind in entry:
+            raise unreadable(_GID_TABLE_TOOL, f"{kind} {index} of {device} twice", "every file once")
+        entry[kind] = value.strip()
+    return tuple(_gid(*key, entry) for key, entry in sorted(files.items()))
+
+
+def _gid(device: str, port: int, index: int, entry: dict[str, str]) -> Gid:
+    address, kind = entry.get("gids", ""), _VERSIONS.get(entry.get("gid_attrs/types", ""))
+    if kind is None or not _ADDRESS.fullmatch(address):
+        raise unreadable(
+            _GID_TABLE_TOOL, f"GID {index} of {device}: {address!r}, {entry.get('gid_attrs/types')!r}", "both"
+        )
+    ipv4 = ""
+    if address.startswith(_MAPPED):
+        high, low = (int(part, 16) for part in address.removeprefix(_MAPPED).split(":"))
+        ipv4 = f"{high >> 8}.{high & 255}.{low >> 8}.{low & 255}"
+    return Gid(device, port, index, address, ipv4, "v1" if kind == "v1" else "v2", entry.get("gid_attrs/ndevs", ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

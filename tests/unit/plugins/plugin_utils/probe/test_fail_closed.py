@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from measuring_samples import SAMPLES_OF_MEASURES, STATED_OF_MEASURES
 from tool_samples import DOCUMENTS, MORE_SAMPLES, MORE_STATED
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import clock_sync
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     chronyc,
@@ -23,7 +24,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     lsmod,
     lspci,
     lspci_bridges,
-    ntpq,
     nvidia_smi_nvlink,
     nvidia_smi_nvlink_errors,
     nvidia_smi_topo,
@@ -83,7 +83,7 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
     ),
     "port_counters": (port_counters.parse, "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:255\n"),
     "ntpq": (
-        ntpq.parse,
+        clock_sync.parse_ntpq,
         "associd=0 status=0615 leap_none, sync_ntp, 1 event, clock_sync,\nleap=00, stratum=2, rootdelay=9.0, "
         "rootdisp=40.9, tc=6, offset=-0.25\n",
     ),

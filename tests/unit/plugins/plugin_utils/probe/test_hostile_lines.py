@@ -22,8 +22,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils import probe
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_place
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.text import LONGEST_LINE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
 LARGE, LIMIT_S = 4 * 2**20, 2.0
 # A part of it is enough for the words of a tool: what is not linear takes a hundred times its limit.
@@ -47,6 +49,9 @@ _WORDS = re.compile(r"(?:\\[ .\[\](){}#/:-]|[A-Za-z0-9 :,<>'\"/=_#;!@-]){3,}")
 def _modules() -> Iterator[ModuleType]:
     for found in pkgutil.iter_modules(probe.__path__):
         yield importlib.import_module(f"{probe.__name__}.{found.name}")
+    # Parsers of one check stand in its file.
+    places = {parser_place(tool.parser)[0] for tool in load_host_tools().tools}
+    yield from (importlib.import_module(name) for name in sorted(places) if not name.startswith(probe.__name__))
 
 
 def _readers() -> dict[str, tuple[ModuleType, Callable[[str], Any]]]:

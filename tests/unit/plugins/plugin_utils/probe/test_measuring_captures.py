@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import bmc_sensors
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     fio,
     ibswinfo,
-    ipmi_sensors,
     nvidia_smi_query,
 )
 
@@ -86,7 +86,7 @@ def test_the_fans_of_the_chassis_are_not_those_of_its_supplies(shared: Path) -> 
 
 
 def test_sensors_of_a_server(shared: Path) -> None:
-    found = ipmi_sensors.parse(text(shared, "ipmitool/ibm-sdr-v1-text.txt"))
+    found = bmc_sensors.parse(text(shared, "ipmitool/ibm-sdr-v1-text.txt"))
     assert Counter(sensor.state for sensor in found) == {"ok": 131, "ns": 2}
     by_name = {sensor.name: sensor for sensor in found}
     assert (by_name["Ambient Temp"].value, by_name["Avg Power"].value) == (20.0, 210.0)
@@ -100,7 +100,7 @@ def test_sensors_of_a_server(shared: Path) -> None:
         (nvidia_smi_query.parse, "index, name\n0\n"),
         (nvidia_smi_query.parse, "No devices were found\n"),
         (ibswinfo.parse, "part number        | MSB7790-ES2F\n"),
-        (ipmi_sensors.parse, "Ambient Temp     | 20 degrees C      | fine\n"),
+        (bmc_sensors.parse, "Ambient Temp     | 20 degrees C      | fine\n"),
         (fio.parse, '{"fio version": "fio-3.36", "jobs": []}'),
     ],
 )

@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import dcgm_health, efa_devices, roce_setup
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
-    dcgmi_health,
     dmidecode,
     ethtool_stats,
-    fi_info,
-    mlnx_qos,
     mlxlink,
     rdma_link,
-    show_gids,
 )
 
 
@@ -55,7 +52,7 @@ def test_rdma_links_of_which_one_has_no_network_device(shared: Path) -> None:
 
 
 def test_the_gid_of_roce_version_two_and_a_row_without_network_device(shared: Path) -> None:
-    gids = show_gids.parse(text(shared, "show_gids/mlx5-2ports-gid3-rocev2.txt"))
+    gids = roce_setup.parse_show_gids(text(shared, "show_gids/mlx5-2ports-gid3-rocev2.txt"))
     assert len(gids) == 5
     assert [(gid.device, gid.index) for gid in gids if gid.version == "v2" and gid.ipv4] == [("mlx5_0", 3)]
     assert (gids[-1].device, gids[-1].version, gids[-1].ipv4, gids[-1].netdev) == ("mlx5_1", "v1", "", "")
@@ -65,11 +62,11 @@ def test_the_gid_of_roce_version_two_and_a_row_without_network_device(shared: Pa
 def test_a_table_of_gids_that_lost_a_row_is_refused(shared: Path) -> None:
     lines = text(shared, "show_gids/mlx5-2ports-gid3-rocev2.txt").splitlines()
     with pytest.raises(InputError, match="the 5 that it counts"):
-        show_gids.parse("\n".join(lines[:3] + lines[4:]))
+        roce_setup.parse_show_gids("\n".join(lines[:3] + lines[4:]))
 
 
 def test_one_lossless_priority_by_dscp(shared: Path) -> None:
-    (port,) = mlnx_qos.parse(text(shared, "mlnx_qos/pfc-prio3-dscp.txt"))
+    (port,) = roce_setup.parse_mlnx_qos(text(shared, "mlnx_qos/pfc-prio3-dscp.txt"))
     assert (port.trust, port.pfc, port.dcbx) == ("dscp", (3,), "Firmware controlled")
     assert len(port.dscp) == 64 and (port.dscp[26], port.dscp[46]) == (3, 5)
     assert [(c.number, c.algorithm, c.bandwidth_percent) for c in port.classes] == [
@@ -91,13 +88,13 @@ def test_discards_of_a_network_device(shared: Path) -> None:
 
 
 def test_dcgm_says_that_all_is_well(shared: Path) -> None:
-    assert dcgmi_health.parse(text(shared, "dcgmi-health/dcgm-health-c-healthy.json")) == dcgmi_health.DcgmHealth(
+    assert dcgm_health.parse(text(shared, "dcgmi-health/dcgm-health-c-healthy.json")) == dcgm_health.DcgmHealth(
         "Healthy"
     )
 
 
 def test_two_entries_of_libfabric_are_one_device(shared: Path) -> None:
-    entries = fi_info.parse(text(shared, "fi_info/efa-p-rdmap49s0.txt"))
+    entries = efa_devices.parse(text(shared, "fi_info/efa-p-rdmap49s0.txt"))
     assert [(entry.provider, entry.fabric) for entry in entries] == [("efa", "efa-direct"), ("efa", "efa")]
     assert {entry.domain for entry in entries} == {"rdmap49s0-rdm"} and {e.kind for e in entries} == {"FI_EP_RDM"}
 
@@ -120,12 +117,12 @@ def test_what_the_firmware_calls_the_machine(shared: Path) -> None:
         (mlxlink.parse, "State : Active\nState : Disable\n"),
         (rdma_link.parse, "link mlx5_0/1 state ACTIVE\n"),
         (rdma_link.parse, "link mlx5_0/1 state ACTIVE physical_state LINK_UP\n" * 2),
-        (mlnx_qos.parse, "Priority trust state: dscp\n"),
+        (roce_setup.parse_mlnx_qos, "Priority trust state: dscp\n"),
         (ethtool_stats.parse, "===== eth0 =====\nno stats available\n"),
         (ethtool_stats.parse, "NIC statistics:\n"),
-        (dcgmi_health.parse, '{"body": {"Overall Health": {"value": "Fine"}}, "header": ["Health Monitor Report"]}'),
-        (fi_info.parse, "fi_getinfo: -61 (No data available)\n"),
-        (fi_info.parse, "provider: efa\n    fabric: efa\n"),
+        (dcgm_health.parse, '{"body": {"Overall Health": {"value": "Fine"}}, "header": ["Health Monitor Report"]}'),
+        (efa_devices.parse, "fi_getinfo: -61 (No data available)\n"),
+        (efa_devices.parse, "provider: efa\n    fabric: efa\n"),
         (dmidecode.parse, "# dmidecode 3.3\n/sys/firmware/dmi/tables/smbios_entry_point: Permission denied\n"),
     ],
 )

@@ -80,5 +80,10 @@ def test_a_mistake_in_the_table_is_refused(tmp_path: Path, changes: dict[str, st
 def test_an_unknown_tool_or_parser_is_named_with_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean 'lspci'"):
         TABLE.named("lspc")
-    with pytest.raises(InputError, match="probe"):
-        parser_named("no_such_parser")
+    for name, place in (
+        ("no_such_parser", "parse in plugins/plugin_utils/probe/no_such_parser.py"),
+        ("nodes.no_such_check", "parse in plugins/plugin_utils/check/nodes/no_such_check.py"),
+        ("nodes.clock_sync.sundial", "parse_sundial in plugins/plugin_utils/check/nodes/clock_sync.py"),
+    ):
+        with pytest.raises(InputError, match=place):
+            parser_named(name)

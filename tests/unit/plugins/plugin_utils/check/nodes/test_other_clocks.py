@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from fleet_faults import AnyFleet, said
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import clock_sync
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun, clock_off_s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ntpq
 
 LOCKED = "phc2sys[359.907]: CLOCK_REALTIME phc offset       -20 s2 freq  +10469 delay     37\n"
 SERVICE = "Timezone=Etc/UTC\nNTP={}\nNTPSynchronized={}\n"
@@ -124,8 +124,10 @@ def test_a_clock_that_follows_no_source_is_not_synchronised(
 
 def test_ntpd_that_follows_its_own_clock_follows_no_source(shared: Path) -> None:
     text = (shared / FAILS / "P126-ntpq-local-clock.txt").read_text(encoding="utf-8")
-    assert not ntpq.parse(text).synchronised
-    followed = ntpq.parse(text.replace("sync_local", "sync_ntp").replace("rootdisp=11.430", "rootdisp=3311.0"))
+    assert not clock_sync.parse_ntpq(text).synchronised
+    followed = clock_sync.parse_ntpq(
+        text.replace("sync_local", "sync_ntp").replace("rootdisp=11.430", "rootdisp=3311.0")
+    )
     assert followed.synchronised and followed.error_bound_s == pytest.approx(3.311)
 
 
