@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+
 
 def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Return the outputs by tool; every adapter may state words of its own."""
@@ -28,7 +30,9 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         ],
         "mlnx_qos": [_qos(name, values) for name, values in (roce or {"none": {}}).items()],
     }
-    return {tool: "".join(lines) for tool, lines in texts.items()} | {
+    printed = {tool.name: tool.healthy for tool in load_host_tools().tools if tool.healthy}
+    printed |= {tool: "".join(lines) for tool, lines in texts.items()}
+    return printed | {
         "dmidecode": (
             "# dmidecode 3.3\nSMBIOS 3.3.0 present.\n\nHandle 0x0000, DMI type 0, 26 bytes\nBIOS Information\n"
             "\tVersion: 2.1.3\n\nHandle 0x0100, DMI type 1, 27 bytes\nSystem Information\n"
@@ -46,9 +50,6 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         "lscpu": "CPU(s):  192\nOn-line CPU(s) list:  0-191\nModel name:  Xeon\nSocket(s):  2\n",
         "free": "     total used free\nMem: 2164199866368 43283997327 2120915869041 0 0 2120915869041\nSwap: 0 0 0\n",
         "clock_source": "tsc\n",
-        "disk_space": (
-            "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/sda2 959786032 290512000 620000000 32% /\n"
-        ),
         "waiting_processes": "".join(f"===== {n} =====\nprocesses 812\n" for n in (1, 2, 3)),
         "nvme_health": "".join(
             f'===== {name} =====\n{{"critical_warning": 0, "temperature": 308, "avail_spare": 100, '

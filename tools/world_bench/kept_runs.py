@@ -15,10 +15,10 @@ from typing import Any
 
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.kept_answers import (
     STATE_AT,
-    TOOLS,
     HostFiles,
     seen_below,
 )
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.starting import kept_tools
 
 from .small_process import run_host_tools
 
@@ -49,7 +49,11 @@ def run_or_keep(home: Path, path: str, requests: list[dict[str, Any]], max_outpu
         # Its tools print something else as soon as the diagnostic has run.
         return run_host_tools(path, requests, max_output_bytes)
     loads = any(request["alone"] for request in requests)
-    kept = {*TOOLS, *_OF_MACHINE, *(() if any(path.is_fifo() for path in out.iterdir()) else _OF_FABRIC)}
+    kept = {
+        *(tool.name for tool in kept_tools()),
+        *_OF_MACHINE,
+        *(() if any(path.is_fifo() for path in out.iterdir()) else _OF_FABRIC),
+    }
     keys = _keys(home, [request for request in requests if request["tool"] in kept], loads, max_output_bytes)
     known = {tool: _KEPT[key] for tool, key in keys.items() if key in _KEPT}
     asked = [request for request in requests if request["tool"] not in known]

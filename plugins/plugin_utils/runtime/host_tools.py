@@ -56,6 +56,7 @@ class HostTool:
     may_be_cut: bool = False
     again: bool = False
     shown: str = ""
+    healthy: str = ""
     advice: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

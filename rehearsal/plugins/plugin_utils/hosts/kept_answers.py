@@ -113,15 +113,11 @@ def _below(directory: str, path: str) -> Iterable[Seen]:
             yield (f"{path}{entry.name}", seen.st_ino, seen.st_size, seen.st_mode, seen.st_mtime_ns)
 
 
-TOOLS = (
-    "ethtool_stats", "port_counters", "efa_counters", "kernel_log", "nvidia_smi_xml", "nvidia_smi_topo",
-    "nvidia_smi_nvlink", "nvidia_smi_nvlink_errors", "lspci", "lspci_bridges", "virtualisation", "rdma_link", "fi_info",
-    "show_gids", "ibv_devinfo", "mlnx_qos", "roce_ecn", "pkeys", "dmidecode", "lsmod", "chronyc", "timedatectl",
-    "phc2sys", "ntpq", "uname", "fabric_manager", "ofed_info", "dcgmi_health", "systemctl_show", "cpu_governors",
-    "disk_space", "waiting_processes", "nvme_health", "network_mounts", "module_licence", "ipmi_sensors", "imex_domain",
-    "lscpu", "free", "clock_source",
+NOT_KEPT = (
+    "ibstat", "mlxlink", "os_release", "dcgmi_diag", "pcie_under_load", "sysctl", "kernel_cmdline", "cgroup_hierarchy",
 )  # fmt: skip
-"""Tools of recipes/gates/<gate>/tools.yaml whose simulators print files of their host and nothing else."""
+"""Tools of recipes/gates/nodes/tools.yaml that query something, load the GPUs or read files outside of `out`. The
+simulators of all others print files of their host and nothing else."""
 STATE_AT = "/run/gpu-node"
 _CHUNK, _END_S = 1 << 16, 1.0
 # How long the state of a host's files counts as current: all quick tools of one reading run within it.

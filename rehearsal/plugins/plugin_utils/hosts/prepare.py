@@ -31,6 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     NotFoundError,
     UnavailableError,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
 from ..model.values import ClusterModel, Gpu, Node, ToolState
@@ -341,6 +342,16 @@ class HostWriter:
         self._fabric = fabric
         if fabric is not None:
             self._tools |= dict.fromkeys(fabric.tools, (data / "fabric" / "tool.sh").read_bytes())
+        # A tool without a script prints what its entry in tools.yaml has, or what the node's model has in its place.
+        self._samples = {
+            program: tool.healthy.removesuffix("\n")
+            for tool in load_host_tools().tools
+            for program in tool.programs
+            if tool.healthy and program not in self._tools
+        }
+        self._tools |= {
+            program: f'#!/bin/sh\nexec cat "${{0%/*}}/../out/{program}.printed"\n'.encode() for program in self._samples
+        }
         self._kept = {(hashlib.sha256(path.read_bytes()).digest(), path.stat().st_mode & 0o777): path for path in kept}
         if not self._tools:
             raise NotFoundError(str(data / "tools"), "has no tools.", "reinstall the collection")
@@ -406,7 +417,7 @@ class HostWriter:
             "uname.txt": f"{node.kernel}\n",
             "ofed.txt": f"{node.ofed_version}:\n",
             "services.txt": "".join(f"{name} {state}\n" for name, state in sorted(node.services.items())),
-            **{f"{program}.printed": f"{text}\n" for program, text in node.printed.items()},
+            **{f"{program}.printed": f"{text}\n" for program, text in {**self._samples, **node.printed}.items()},
             "ecn.txt": roce.ecn(node),
             **host_settings.outputs(node),
             **machine.outputs(node),

@@ -8,20 +8,24 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import HostTool, load_host_tools
 
 from ..places import DATA, python_argv
 from ..processes.spec import ProcessSpec
 from .enclosure import COMPILED_AT, COMPILED_VARIABLE, PYTHON_START
-from .kept_answers import TOOLS
+from .kept_answers import NOT_KEPT
 
 _WAVE = 0
 
 
+def kept_tools() -> tuple[HostTool, ...]:
+    """Return the tools of hosts whose output may be reused (see kept_answers.py)."""
+    return tuple(tool for tool in load_host_tools().used_by("host_probe") if tool.name not in NOT_KEPT)
+
+
 def resident_process(root: Path) -> ProcessSpec:
     """Return the resident program, with the environment of Python on a simulated host."""
-    tools = load_host_tools()
-    commands = json.dumps([command for name in TOOLS for command in tools.named(name).commands])
+    commands = json.dumps([command for tool in kept_tools() for command in tool.commands])
     sudo = str(DATA / "tools" / "sudo.sh")
     argv = python_argv("rehearsal.hosts.resident", str(root), sudo, commands)
     environment = {"PYTHONPATH": PYTHON_START, COMPILED_VARIABLE: COMPILED_AT}

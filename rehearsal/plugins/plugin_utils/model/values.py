@@ -534,8 +534,8 @@ class Node:
 
     - `others`: ports of adapters without GPU traffic.
     - `unit`: hosts of different units share no leaf.
-    - `printed`: by program its output in place of the usual one, for programs whose script in rehearsal/recipes/tools/
-      reads it (`out/<program>.printed`).
+    - `printed`: by program its output in place of the usual one, for programs without a script in
+      rehearsal/recipes/tools/, and those whose script reads it (`out/<program>.printed`).
     - `smi_xml`: values of elements of `nvidia-smi -q -x` for every GPU, by path in nvidia_smi_580.yaml, where
       "(absent)" leaves one out.
     - `nic_view`: each adapter is below the PCIe `switch` of a GPU, two below that of two GPUs (`pairs`), those of other

@@ -15,6 +15,7 @@ from measuring_samples import SAMPLES_OF_MEASURES, STATED_OF_MEASURES
 from tool_samples import DOCUMENTS, MORE_SAMPLES, MORE_STATED
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import clock_sync
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_named
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     chronyc,
@@ -32,6 +33,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     port_counters,
     word,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
 GPU = (
     '<gpu id="00000000:53:00.0"><product_name>NVIDIA H100</product_name><uuid>GPU-0</uuid><fb_memory_usage>'
@@ -39,6 +41,7 @@ GPU = (
     "<dram_uncorrectable>0</dram_uncorrectable></volatile></ecc_errors></gpu>"
 )
 SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
+    **{tool.name: (parser_named(tool.parser), tool.healthy) for tool in load_host_tools().tools if tool.healthy},
     "nvidia_smi_xml": (
         nvidia_smi_xml.parse,
         f"<nvidia_smi_log><driver_version>580.1</driver_version><attached_gpus>1</attached_gpus>{GPU}</nvidia_smi_log>",
@@ -103,6 +106,7 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
 
 # What each sample states, as the parser returns it.
 STATED: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    **{tool.name: (lambda value: value is None, False) for tool in load_host_tools().tools if tool.healthy},
     "nvidia_smi_xml": (lambda log: (log.driver_version, log.gpus[0].bus_id), ("580.1", "0000:53:00.0")),
     "nvidia_smi_topo": (lambda topology: topology.paths["GPU1", "mlx5_0"], "SYS"),
     "nvidia_smi_nvlink": (lambda status: status.gpus[0].links, ((0, 26.562), (1, 0.0))),

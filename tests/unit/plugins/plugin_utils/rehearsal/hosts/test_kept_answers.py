@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts import kept_answers
-from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.kept_answers import TOOLS, KeptAnswers
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.kept_answers import NOT_KEPT, KeptAnswers
 
 LIMIT_S, MOST = 20.0, 1 << 22
 LONG = "a line of a tool\n" * 20_000
@@ -191,4 +191,4 @@ def test_an_answer_that_is_cut_on_the_disk_is_none(host: Host) -> None:
 
 
 def test_every_tool_of_the_list_is_there() -> None:
-    assert all(load_host_tools().named(name).used_by == "host_probe" for name in TOOLS)
+    assert all(load_host_tools().named(name).used_by == "host_probe" for name in NOT_KEPT)

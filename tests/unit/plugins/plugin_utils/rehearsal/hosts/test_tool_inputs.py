@@ -17,15 +17,15 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.enclosure import HOST_VARIABLE
-from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.kept_answers import TOOLS, HostFiles
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.kept_answers import HostFiles
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.starting import kept_tools
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
 
-ALL = [(tool, command) for tool in TOOLS for command in load_host_tools().named(tool).commands]
+ALL = [(tool.name, command) for tool in kept_tools() for command in tool.commands]
 # A path of another place than the host's tools is started from there.
 COMMANDS = [(tool, command) for tool, command in ALL if not command[0].startswith("/")]
 SKUS = ("dgx-h100", "gb200-nvl72", "p5-48xlarge")
