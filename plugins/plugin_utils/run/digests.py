@@ -31,6 +31,8 @@ _NOT_COVERED = frozenset((RUN, DIGESTS, *REPORTS, STATE, WHOLE_SUITE, STATEMENT)
 _WRITTEN_AFTER = frozenset(("junit",))
 _BESIDE = frozenset(("ai_conformance", "looks", "rma", "waves"))
 _SHOWN = 20
+# Evidence that a gate writes over what one before it left there.
+_READ_ANEW = {"nodes": "evidence/hosts"}
 NONE_KEPT = (
     "this run was made by a release that kept no digests of its files: results are computed again from them, and "
     "whether they were changed since cannot be told"
@@ -73,12 +75,20 @@ def changed_files(run_dir: Path, record: RunRecord) -> list[str]:
     lost = [
         f"{name}: is not there, and was when the last verdict was recorded" for name in recorded.keys() - now.keys()
     ]
-    other = [f"{name}: {CHANGED}" for name in now if recorded.get(name, now[name]) != now[name]]
+    # Gate nodes reads the hosts anew, of which an earlier one had read a part; its verdict covers them.
+    anew = tuple(f"{place}/" for gate, place in _READ_ANEW.items() if _is_open(record, gate))
+    other = [
+        f"{name}: {CHANGED}" for name in now if recorded.get(name, now[name]) != now[name] and not name.startswith(anew)
+    ]
     new = [f"{name}: was not there when the last verdict was recorded" for name in now if name not in recorded]
     # A gate that was not decided may have left observations.
     ended = all(record.gate(gate).status is not Status.PENDING for gate in record.scope)
     found = sorted([*lost, *other, *(new if ended else [])])
     return found if len(found) <= _SHOWN else [*found[:_SHOWN], f"and {len(found) - _SHOWN} more files"]
+
+
+def _is_open(record: RunRecord, gate: str) -> bool:
+    return gate in record.scope and record.gate(gate).status is Status.PENDING
 
 
 def written_after(run_dir: Path) -> dict[str, Path]:

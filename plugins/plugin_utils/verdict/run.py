@@ -448,4 +448,4 @@ def _not_passed(record: RunRecord, stuck: list[str]) -> str:
     prefix = "REHEARSAL not passed" if record.rehearsal else "not passed"
     if judged:
         return f"{prefix}: {'; '.join(verdict.message for verdict in judged)}"
-    return f"{prefix}: gate {stuck[0]} is not decided, as the run is at work or ended before"
+    return f"{prefix}: gate {stuck[0]} is not decided"

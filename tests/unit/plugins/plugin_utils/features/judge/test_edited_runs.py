@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.ap
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import PublishedBusbw
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import NONE_KEPT, changed_files
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.own_limits import own_limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -405,3 +406,17 @@ def test_a_recipe_of_another_shape_is_refused_in_a_sentence(healthy: Path, chang
     edit(healthy / "recipe.json", change)
     with pytest.raises(InputError, match=r"recipe\.json"):
         assert Run(healthy).recipe
+
+
+def test_hosts_that_gate_nodes_reads_anew_are_no_edit_before_its_verdict(healthy: Path) -> None:
+    """An earlier gate had read a part of them."""
+    host = next((healthy / "evidence/hosts").glob("*.json"))
+    document = json.loads(host.read_text("utf-8"))
+    host.write_text(json.dumps(document, indent=2), "utf-8")
+    record = Run(healthy).record
+    assert [line.partition(":")[0] for line in changed_files(healthy, record)] == [f"evidence/hosts/{host.name}"]
+    begun = record.with_gate(replace(record.gate("nodes"), status=Status.PENDING))
+    assert changed_files(healthy, begun) == []
+    # Only these: any other file is as the last verdict left it.
+    (healthy / "site.json").write_text((healthy / "site.json").read_text("utf-8") + " ", "utf-8")
+    assert [line.partition(":")[0] for line in changed_files(healthy, begun)] == ["site.json"]
