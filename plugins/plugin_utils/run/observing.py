@@ -113,30 +113,30 @@ def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]
         pool, futures, waits = ThreadPoolExecutor(max_workers=max(1, len(entries))), [], False
         try:
             begun = monotonic()
-            futures = [pool.submit(_look_until, told, entry) for told, entry in zip(over, entries, strict=True)]
+            futures = [pool.submit(_look_until, stop, entry) for stop, entry in zip(over, entries, strict=True)]
             for entry in entries:
                 Progress(entry.context.emit).say(f"{entry.gate}: looking at {entry.observer.key}, beside others")
             yield seen
-            for entry, told, future in zip(entries, over, futures, strict=True):
+            for entry, stop, future in zip(entries, over, futures, strict=True):
                 left_s = max(0.0, begun + entry.limit_s - monotonic()) if entry.limit_s else None
                 try:
                     found = future.result(timeout=left_s)
                 except FutureTimeoutError:
-                    told.set()
+                    stop.set()
                     found = look(refusing(entry.observer, _too_late(entry)), entry.gate, entry.context)
                 seen.append(_told(save_observation(found, entry.context.run_dir), Progress(entry.context.emit)))
             waits = all(future.done() for future in futures)
         finally:
-            for told in over:
-                told.set()
+            for stop in over:
+                stop.set()
             makers = [(entry, future) for entry, future in zip(entries, futures, strict=False) if entry.pods]
             wait([future for entry, future in makers if not site_limit_s(entry.observer)])
             wait([future for _entry, future in makers], timeout=_SITE_ENDS_S)
             pool.shutdown(wait=waits, cancel_futures=True)
 
 
-def _look_until(told: Event, entry: Looking) -> Observation:
-    with ended_by(told):
+def _look_until(stop: Event, entry: Looking) -> Observation:
+    with ended_by(stop):
         return look(entry.observer, entry.gate, entry.context)
 
 

@@ -160,13 +160,13 @@ _here = threading.local()
 
 
 @contextmanager
-def ended_by(told: threading.Event) -> Iterator[None]:
-    """In this thread and block, the first pause after `told` is set ends the work, which then cleans up."""
-    _here.told = told
+def ended_by(stop: threading.Event) -> Iterator[None]:
+    """In this thread and block, the first pause after `stop` is set ends the work, which then cleans up."""
+    _here.stop = stop
     try:
         yield
     finally:
-        _here.told = None
+        _here.stop = None
 
 
 def pause(seconds: float) -> None:
@@ -175,10 +175,10 @@ def pause(seconds: float) -> None:
     Raises:
         Interrupted: the event of `ended_by` was set.
     """
-    told: threading.Event | None = getattr(_here, "told", None)
-    if told is None:
+    stop: threading.Event | None = getattr(_here, "stop", None)
+    if stop is None:
         time.sleep(seconds)
-    elif told.wait(seconds):
+    elif stop.wait(seconds):
         raise Interrupted
 
 
