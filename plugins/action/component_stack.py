@@ -62,7 +62,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback import last_good_run, rollback_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir, no_recipe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster import require_same_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
@@ -96,7 +96,7 @@ class ActionModule(ModuleAction):
         source = last_good_run(run, options["store"], options["rollback_to"]) if back else run
         recipe = recipe_with_secrets(source, options)
         if recipe is None:
-            raise InputError(str(run.path), "holds no resolved recipe (recipe.json).", "resolve the recipe first")
+            raise no_recipe(run)
         components = components_of(recipe)
         if back and options["components"]:
             raise InputError("components", "is given with state rolled_back.", "go back with the whole recipe")

@@ -318,6 +318,13 @@ def existing_run_dir(text: str, *, refused: bool = False) -> Path:
     return path.resolve()
 
 
+def no_recipe(run: Run) -> InputError:
+    """Return the error for a run without a recipe, with the newest run beside it that has one."""
+    beside = sorted((path.parent for path in run.path.parent.glob(f"*Z-*/{RECIPE}")), reverse=True)
+    hint = f"-e gpufleet_run={beside[0]}" if beside else "run gate gpu_stack, which resolves it, and name that run"
+    return InputError(str(run.path), "holds no resolved recipe (recipe.json).", hint)
+
+
 def _not_started(path: Path, problem: str) -> InputError:
     why = f" ({problem.splitlines()[0].rstrip('.')})" if problem else ""
     hint = f"name a run that started: -e gpufleet_run={path.parent}/<run>"

@@ -23,7 +23,7 @@ from ...run.run import Run
 from ...runtime.files import RUN, STATE, cluster_uid_of
 from ...site.model import NO_SITE
 from ...verdict.gate import GateVerdict
-from ...verdict.run import RunRecord, all_passed, run_summary, running_since
+from ...verdict.run import RunRecord, all_passed, has_ended, run_summary, running_since
 from ...verdict.saved import record_from_plain
 
 # Everything here is pure: records in, rows and sentences out.
@@ -78,12 +78,17 @@ class ClusterState:
         return sum(verdict.opens_next for verdict in self.gates.values())
 
     @property
+    def _runs(self) -> bool:
+        # The one is the other with what its files say.
+        return any(run.place == self.bring_up.place for run in self.running)
+
+    @property
     def accepted(self) -> bool:
         """Whether it is accepted hardware, and no run since then contradicts that."""
         record = self.bring_up.record
         if record is None or self.bring_up.problem or self.held or record.rehearsal or record.what_if:
             return False
-        if self.bring_up in self.running:
+        if self._runs:
             return False
         return set(record.scope) == set(GATE_IDS) and all_passed(record) and self.passed == len(GATE_IDS)
 
@@ -95,7 +100,7 @@ class ClusterState:
             return "not known"
         if self.accepted:
             return "accepted"
-        if self.bring_up in self.running:
+        if self._runs:
             return "running"
         if record.rehearsal:
             return REHEARSAL
@@ -131,7 +136,7 @@ class ClusterState:
     @property
     def sentences(self) -> tuple[str, ...]:
         """Why it is not accepted, a sentence each; empty where it is."""
-        if self.accepted or self.bring_up in self.running:
+        if self.accepted or self._runs:
             return ()
         record = self.bring_up.record
         first = self.bring_up.problem or (run_summary(record) if record is not None else "")
@@ -364,7 +369,10 @@ def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:
         return saved
     problem = ""
     try:
-        differences = _rejudged(path) if confirm and not record.what_if else changed_files(path, record)
+        differences: Sequence[str] = ()
+        # A run at work writes files since its last verdict.
+        if not saved.at_work or has_ended(record):
+            differences = _rejudged(path) if confirm and not record.what_if else changed_files(path, record)
         if differences:
             more = f" and {count(len(differences) - 1, 'more difference')}" if len(differences) > 1 else ""
             problem = f"NOT CONFIRMED: {differences[0]}{more}"

@@ -17,6 +17,8 @@ from old_runs import without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import KEEPER_LOCK
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
@@ -113,3 +115,16 @@ def test_metrics_are_one_sample_for_each_cluster_and_gate(gpufleet: Command, fle
 def test_a_place_without_runs_is_refused(gpufleet: Command, tmp_path: Path) -> None:
     said = gpufleet("fleet-status", str(tmp_path))
     assert said.code == 3 and said.out == "" and "holds no run" in said.err and "Traceback" not in said.err
+
+
+def test_files_of_a_run_at_work_are_no_edit(gpufleet: Command, tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path / "a" / ".run" / "1", "a", "2026-11-03T10:00:00Z")
+    record = Run(run_dir).record
+    begun = record.with_gate(replace(record.gate("inference_acceptance"), status=Status.PENDING))
+    (run_dir / "run.json").write_text(json.dumps(to_plain(begun)), "utf-8")
+    (run_dir / "settings.json").write_text('{"x": 1}', "utf-8")
+    assert "NOT CONFIRMED: settings.json" in gpufleet("fleet-status", str(run_dir)).out
+    with (run_dir / KEEPER_LOCK).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        shown = gpufleet("fleet-status", str(run_dir), "--exit-code")
+        assert "NOT CONFIRMED" not in shown.out and "a        running" in shown.out and shown.code == 8
