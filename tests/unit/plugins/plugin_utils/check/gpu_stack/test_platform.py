@@ -251,6 +251,9 @@ def claim(**more: Any) -> VolumeClaim:
         ({"claims": (claim(phase="Lost"),)}, Rating.BAD, "volume-not-bound"),
         ({"claims": (claim(storage_class="none"),)}, Rating.BAD, "storage-class-missing"),
         ({"claims": (claim(storage_class=None),), "default_classes": ()}, Rating.BAD, "no-default-storage-class"),
+        # What a claim that names its class waits for is not the default, and the other way round.
+        ({"claims": (claim(),), "default_classes": ()}, Rating.BAD, "volume-not-bound"),
+        ({"claims": (claim(storage_class=None),)}, Rating.BAD, "volume-not-bound"),
         ({"default_classes": ("fast", "slow")}, Rating.GOOD, ""),
         ({"storage_classes": None}, Rating.UNKNOWN, "no-data"),
         ({"claims": None}, Rating.UNKNOWN, "no-data"),

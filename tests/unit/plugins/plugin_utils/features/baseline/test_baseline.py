@@ -34,7 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.baseline
     take_back,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import judged_again, rejudge
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import decision
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -110,6 +110,12 @@ def _again(run: Run, store: BaselineStore) -> Run:
 def _causes(run: Run) -> list[tuple[str, str, str]]:
     outcomes = [o for o in run.own_outcomes(GATE) if o.check == "fabric-baseline"]
     return [(o.status.value, o.cause, o.subjects[0].name) for o in outcomes]
+
+
+@pytest.mark.parametrize("missing", ["who", "why"])
+def test_nobody_accepts_a_run_without_a_name_and_a_reason(run: Run, store: BaselineStore, missing: str) -> None:
+    with pytest.raises(InputError, match="lacks who or why"):
+        accept_run(run, store, GATES, **{**WHO, missing: " "})
 
 
 def test_a_healthy_run_is_accepted_once_and_the_next_one_passes(run: Run, store: BaselineStore) -> None:
