@@ -61,13 +61,13 @@ class ActionModule(ModuleAction):
         lines += comparison_lines(found) or ["nothing can be compared: the run has no figure of gates 6 to 8"]
         offered = proposed(run)
         lines += proposed_lines(offered)
-        told = {
+        reported = {
             "compared": plain_changes(found),
             "worse": [entry.figure for entry in found.worse],
             "software": plain_software_changes(found),
             "proposed": plain_proposed(offered),
         }
-        return _result(accepted, lines, rehearsal=rehearsal) | told
+        return _result(accepted, lines, rehearsal=rehearsal) | reported
 
 
 def _result(accepted: Sequence[AcceptedRun], lines: list[str], *, rehearsal: bool) -> dict[str, Any]:

@@ -54,12 +54,12 @@ class ActionModule(ModuleAction):
                 restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
                 done = soak(run, options, self.emit)
         if self.check_mode:
-            told = f"{', '.join(done.tests)} on {len(done.hosts)} hosts, {hours_text(done.hours)} each"
-            self.emit(f"burn-in would run {told}")
-            run.save_record(replace(run.record, work=Work(verb=VERB, sentence=f"it would run {told}")))
-            return {**_told(done), "changed": options["step"] == "soak", "stats": run_stats(run)}
+            reported = f"{', '.join(done.tests)} on {len(done.hosts)} hosts, {hours_text(done.hours)} each"
+            self.emit(f"burn-in would run {reported}")
+            run.save_record(replace(run.record, work=Work(verb=VERB, sentence=f"it would run {reported}")))
+            return {**_reported(done), "changed": options["step"] == "soak", "stats": run_stats(run)}
         if options["step"] == "soak":
-            return {**_told(done), "changed": bool(done.results)}
+            return {**_reported(done), "changed": bool(done.results)}
         done, verdict = decide_burn_in(run, options, self.emit)
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}")
@@ -68,7 +68,7 @@ class ActionModule(ModuleAction):
         passed = verdict.opens_next
         # An interrupted burn-in goes on in the directory of its own run, to which the table and the paths belong.
         found = {
-            **_told(done), "passed": passed, "exit_code": 0 if passed else 8, "stats": run_stats(run),
+            **_reported(done), "passed": passed, "exit_code": 0 if passed else 8, "stats": run_stats(run),
             "run_id": run.record.run_id, "run_dir": str(run.path),
             "verdict": to_plain(verdict) | {"blocking": to_plain(verdict.blocking[:50])},
         }  # fmt: skip
@@ -83,7 +83,7 @@ def _tell_started(path: Path, run: Run, done: Soak, verdict: GateVerdict) -> Non
         started.save_record(with_burn_in(replace(started.record, notes=notes), done, verdict, run.path))
 
 
-def _told(done: Soak) -> dict[str, Any]:
+def _reported(done: Soak) -> dict[str, Any]:
     return {
         "changed": False,
         "hours": {host: round(done.soaked_s(host) / 3600, 3) for host in done.hosts},

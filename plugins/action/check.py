@@ -53,9 +53,9 @@ class ActionModule(ModuleAction):
         context = run.observe_context(run_day(record), self.emit, connections, holder)
         with working(holding.path):
             context = replace(context, cluster_uid=uid, roll=options["roll"])
-            seen = observe_gate(declaration, context, check_mode=self.check_mode, refused=refused)
-        failed = {entry.key: entry.error["reason"] for entry in seen if entry.error is not None}
-        return {"changed": False, "observations": [entry.key for entry in seen], "not_observed": failed}
+            observed = observe_gate(declaration, context, check_mode=self.check_mode, refused=refused)
+        failed = {entry.key: entry.error["reason"] for entry in observed if entry.error is not None}
+        return {"changed": False, "observations": [entry.key for entry in observed], "not_observed": failed}
 
     def _take_over(self, run: Run, gate: str) -> None:
         """Use a reading right after another load as the state of the hosts before this one."""

@@ -59,18 +59,24 @@ class ActionModule(ModuleAction):
             concurrency=options["concurrency"], budget=options["budget"], timeout_s=options["timeout_s"]
         )
         with fleet_lock(base, "fleet", self.emit):
-            place, asked = opened_place(
+            place, requested = opened_place(
                 base, options["play"], options["resume"],
                 lambda found: asked_of(members, options["play"], found), self.emit,
             )  # fmt: skip
-            run_fleet(place, rings, asked, wanted, self.emit)
+            run_fleet(place, rings, requested, wanted, self.emit)
         return _decided(place, rings, options)
 
     def _planned(self, rings: Sequence[Ring], options: Mapping[str, Any]) -> dict[str, Any]:
         lines = [f"ring {ring.name}: {', '.join(ring.clusters)}" for ring in rings]
-        told = f"CHECK MODE: {options['play']} would be run, {options['concurrency']} at a time; nothing was started"
+        reported = (
+            f"CHECK MODE: {options['play']} would be run, {options['concurrency']} at a time; nothing was started"
+        )
         passed = {"passed": False, "exit_code": 0, "changed": False, "clusters": []}
-        return {**passed, "closing_lines": [*lines, "", told], "stats": _stats(told, "", passed=False, exit_code=0)}
+        return {
+            **passed,
+            "closing_lines": [*lines, "", reported],
+            "stats": _stats(reported, "", passed=False, exit_code=0),
+        }
 
 
 def _decided(place: FleetPlace, rings: Sequence[Ring], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,8 +129,8 @@ def _closing(place: FleetPlace, rings: Sequence[Ring], sentence: str) -> list[st
                 logs += [f"report   {found.run_dir}/report.html"] if found.run_dir else []
                 logs += [f"log      {found.log or place.log(name)}"]
     lines = [*table(_HEAD, rows), "", *logs, f"verdict  {sentence}", "", f"results  {place.path / STATE_FILE}"]
-    held = len(results) < len(rows) or any(results[row[0]].holds for row in rows)
-    command = command_line(sys.argv, os.environ, Path.cwd(), without=(_RESUME,)) if held else ""
+    on_hold = len(results) < len(rows) or any(results[row[0]].holds for row in rows)
+    command = command_line(sys.argv, os.environ, Path.cwd(), without=(_RESUME,)) if on_hold else ""
     if command:
         lines += ["", "do: mend what holds a cluster; the next command keeps what passed, and goes on"]
         lines += [f"again: {command} -e {_RESUME}={FAILED}"]

@@ -29,9 +29,9 @@ class ActionModule(ModuleAction):
         except AnsibleError as error:
             return {"reached": False, "privileged": False, "reason": excerpt(str(error), 300)}
         text = str(answer.get("stdout", "")).strip()
-        said = excerpt(str(answer.get("stderr") or text), 300)
+        reported = excerpt(str(answer.get("stderr") or text), 300)
         if answer.get("rc") != 0 or not text.isdecimal():
-            return {"reached": True, "privileged": False, "reason": f"id -u ended with {answer.get('rc')}: {said}"}
+            return {"reached": True, "privileged": False, "reason": f"id -u ended with {answer.get('rc')}: {reported}"}
         privileged = text == "0"
         return {
             "reached": True,

@@ -90,26 +90,30 @@ class ActionModule(ModuleAction):
         self, racks: Iterable[str], options: dict[str, Any], task_vars: dict[str, Any]
     ) -> dict[str, Allowance]:
         """Return what the gate will count in each rack beside its hosts, by the settings of release and site."""
-        stated = self._stated(options, task_vars)
+        configured = self._stated(options, task_vars)
         # Errors in settings of another gate are reported by preflight; a draft needs none of them.
-        loaded, _problems = checked_settings_of({GATE: stated}, [str(path) for path in options["recipe_data"]], ())
+        loaded, _problems = checked_settings_of({GATE: configured}, [str(path) for path in options["recipe_data"]], ())
         settings = applied(loaded, FacilitySettings, GATE)
         return {rack: settings.allowance(rack) for rack in racks}
 
     def _path(self, options: dict[str, Any], task_vars: dict[str, Any]) -> Path:
         """Return the path of the record: from the task, else from the settings."""
-        stated = options["path"] or self._stated(options, task_vars).get("record")
-        if not stated:
+        configured = options["path"] or self._stated(options, task_vars).get("record")
+        if not configured:
             hint = (
                 "state it in group_vars/all.yml, as inventories/example does, or -e gpufleet_facility_record_path=FILE"
             )
             raise InputError(f"gpufleet_settings.{GATE}.record", "is not set; it names the file of the record.", hint)
-        return Path(str(stated)).expanduser()
+        return Path(str(configured)).expanduser()
 
     def _allowed_signers(self, options: dict[str, Any], task_vars: dict[str, Any]) -> Path:
         """Return the path of the list of signers: from the settings, else beside the record as in the guide."""
-        stated = self._stated(options, task_vars).get("allowed_signers")
-        return Path(str(stated)).expanduser() if stated else self._path(options, task_vars).with_name("allowed_signers")
+        configured = self._stated(options, task_vars).get("allowed_signers")
+        return (
+            Path(str(configured)).expanduser()
+            if configured
+            else self._path(options, task_vars).with_name("allowed_signers")
+        )
 
     def _stated(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Return the site's settings of the gate."""

@@ -49,10 +49,10 @@ class ActionModule(ModuleAction):
             restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
             done = run_cycle(run, options, self.emit)
             run.save_whole_suite()
-        said = {
+        reported = {
             **_NOTHING, "changed": bool(done.log.results), "cycle_id": done.cycle.cycle_id, "counts": done.counts,
             "failed_nodes": done.failed_nodes, "notes": done.log.notes, "actions": list(done.actions),
             "report": done.report, "suite": str(done.suite), "exit_code": 0 if done.good else 8,
             "stats": run_stats(run),
         }  # fmt: skip
-        return said if done.good else {**said, "failed": True, "msg": done.verdict.message}
+        return reported if done.good else {**reported, "failed": True, "msg": done.verdict.message}

@@ -26,7 +26,7 @@ class ActionModule(ModuleAction):
         changed, rows = care_for(options, time.time(), now_utc(), write=not self.check_mode)
         place = place_of(options["store"])
         where = f" to {Path(options['dest'])}" if options["dest"] else ""
-        said = ", ".join(f"{number} {name}" for name, number in rows.items())
-        text = f"history {place}: {options['state']}{where}: {said or 'nothing is wrong'}"
+        reported = ", ".join(f"{number} {name}" for name, number in rows.items())
+        text = f"history {place}: {options['state']}{where}: {reported or 'nothing is wrong'}"
         self.emit(text)
         return {"changed": changed, "place": str(place), "rows": rows, "msg": text, "exit_code": 0}

@@ -96,8 +96,8 @@ class ActionModule(ModuleAction):
         host = str(self._task.delegate_to or task_vars.get("inventory_hostname", ""))
         kind = self._kind(options)
         relative = evidence_file(host, kind)
-        told = {"requests": requests, "guard": self._guard(run_dir, host, options)}
-        evidence = self._collected(host, options | told, task_vars)
+        reported = {"requests": requests, "guard": self._guard(run_dir, host, options)}
+        evidence = self._collected(host, options | reported, task_vars)
         try:
             write_evidence(run_dir, evidence, kind)
         except OSError as error:
@@ -152,8 +152,8 @@ class ActionModule(ModuleAction):
             raise
         runs = result.get("tool_runs")
         if result.get("failed") or result.get("unreachable") or not isinstance(runs, dict):
-            said = result.get("module_stderr") or result.get("msg") or "the probe returned nothing"
-            return unreached(host, excerpt(f"the probe did not run: {said}", 400))
+            reported = result.get("module_stderr") or result.get("msg") or "the probe returned nothing"
+            return unreached(host, excerpt(f"the probe did not run: {reported}", 400))
         try:
             tools = {str(name): from_plain(ToolRun, run, f"tool {name} of {host}") for name, run in runs.items()}
         except InputError as error:

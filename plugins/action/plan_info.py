@@ -20,6 +20,6 @@ class ActionModule(ModuleAction):
     module = "plan_info"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        stated = stated_settings(options, task_vars, self._templar, self.emit)
-        plan = planned(stated, Inventory.of(task_vars, simulated=hosts_are_simulated(options["group"], task_vars)))
+        configured = stated_settings(options, task_vars, self._templar, self.emit)
+        plan = planned(configured, Inventory.of(task_vars, simulated=hosts_are_simulated(options["group"], task_vars)))
         return {"plan": list(plan.gates), "warnings": list(plan.warnings), "plan_lines": plan_lines(plan)}

@@ -45,20 +45,20 @@ class ActionModule(ModuleAction):
         problems += option_problems(task_vars, set(self._task.tags) - {"always"}, options["tags"])
         if not options["limit"]:
             problems += limit_problems(task_vars)
-        stated = Stated(task_vars)
+        configured = Stated(task_vars)
         problems += [
-            *stated.problems(),
-            *stated.of_choices(options["choices"]),
-            *stated.of_places(options["places"]),
-            *stated.missing(options["one_of"], task_vars),
-            *stated.needed(options["all_of"]),
-            *stated.declared(options["declared"]),
+            *configured.problems(),
+            *configured.of_choices(options["choices"]),
+            *configured.of_places(options["places"]),
+            *configured.missing(options["one_of"], task_vars),
+            *configured.needed(options["all_of"]),
+            *configured.declared(options["declared"]),
             *missing,
         ]
         if problems and options["followed_by"]:
             # It loads what the next check needs: only where there will be none.
             from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.ahead import with_problems_ahead
 
-            problems = with_problems_ahead(options["followed_by"], problems, stated, task_vars, self._templar)
+            problems = with_problems_ahead(options["followed_by"], problems, configured, task_vars, self._templar)
         refuse("ansible-playbook", problems)
-        return {"changed": False, "warnings": [*stated.warnings(), *inventory_warnings(task_vars)]}
+        return {"changed": False, "warnings": [*configured.warnings(), *inventory_warnings(task_vars)]}

@@ -36,10 +36,10 @@ class ActionModule(ModuleAction):
         run = Run(existing_run_dir(options["run_dir"]))
         with problem_recorded(run):
             _require_orchestrator(options, task_vars)
-            stated = stated_settings(options, task_vars, self._templar, self.emit)
+            configured = stated_settings(options, task_vars, self._templar, self.emit)
             return check_inventory(
                 run,
-                stated,
+                configured,
                 Inventory.of(task_vars, simulated=hosts_are_simulated(options["group"], task_vars)),
                 self.emit,
             )

@@ -49,7 +49,7 @@ class ActionModule(ModuleAction):
                 result["detection"] = plain_detection(answered.detection)
                 result["detected"] = detected_lines(answered.detection)
         dest = Path(options["dest"]).expanduser() if options.get("dest") else None
-        told = foreign_warnings(found, catalogue, dest, self_contained=bool(options["self_contained"]))
+        reported = foreign_warnings(found, catalogue, dest, self_contained=bool(options["self_contained"]))
         written = write_documents(texts, check_mode=self.check_mode)
         if self._task.diff:
             result["diff"] = [_diff_of(file) for file in written if file.changed]
@@ -57,7 +57,7 @@ class ActionModule(ModuleAction):
             "changed": any(file.changed for file in written),
             "recipe": summary(found, catalogue),
             "files": [str(file.path) for file in written],
-            "warnings": [*warnings, *told, *(line for file in written for line in file.warnings)],
+            "warnings": [*warnings, *reported, *(line for file in written for line in file.warnings)],
         }
 
 

@@ -22,10 +22,10 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
-        asked, other = request_for(options), request_for({**options, **_stated(options["other"])})
+        requested, other = request_for(options), request_for({**options, **_configured(options["other"])})
         # The hosts are the same in both; other criteria are used as they are given.
-        skus = () if (options["other"] or {}).get("criteria") else asked.skus
-        mine, before = answer(asked), answer(replace(other, skus=skus, sku_data=asked.recipe_data))
+        skus = () if (options["other"] or {}).get("criteria") else requested.skus
+        mine, before = answer(requested), answer(replace(other, skus=skus, sku_data=requested.recipe_data))
         found = difference(before.result, before.catalogue, mine.result, mine.catalogue)
         return {
             "exit_code": 0,
@@ -36,6 +36,6 @@ class ActionModule(ModuleAction):
         }
 
 
-def _stated(other: dict[str, Any] | None) -> dict[str, Any]:
+def _configured(other: dict[str, Any] | None) -> dict[str, Any]:
     """Return the options that the other recipe sets; the rest is the same as in the first."""
     return {name: value for name, value in (other or {}).items() if value is not None}

@@ -25,17 +25,19 @@ class ActionModule(ModuleAction):
         """Make the pack from the run, and write it unless the same one is there."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
-        asked = RmaRequest(
+        requested = RmaRequest(
             subject=options["subject"],
             case=options["case"],
             contact=options["contact"],
             files=tuple(Path(path).expanduser() for path in options["files"]),
             store=Path(options["store"]).expanduser() if options["store"] else None,
         )
-        pack = make_pack(run, asked)
+        pack = make_pack(run, requested)
         archive = pack.archive()
-        stated = options["dest"] or run.path / "rma" / f"{asked.subject.replace('/', '-').replace(':', '_')}.tar.gz"
-        path = Path(stated).expanduser()
+        configured = (
+            options["dest"] or run.path / "rma" / f"{requested.subject.replace('/', '-').replace(':', '_')}.tar.gz"
+        )
+        path = Path(configured).expanduser()
         changed = not path.is_file() or path.read_bytes() != archive
         if changed and not self.check_mode:
             write_pack(path, archive)

@@ -27,11 +27,11 @@ class ActionModule(ModuleAction):
         run.save_whole_suite()
         problems = not_ended_well(run.record)
         decided = run.record.phases if run.record.validates else run.record.gates
-        held = [v.gate for v in decided if v.status is not Status.PENDING and not v.opens_next]
+        on_hold = [v.gate for v in decided if v.status is not Status.PENDING and not v.opens_next]
         undecided = undecided_gates(run.record)
         result = {
             "stats": run_stats(run),
-            "not_passed": held,
+            "not_passed": on_hold,
             "undecided": list(undecided),
             "exit_code": 8 if problems else 0,
         }

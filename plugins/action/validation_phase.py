@@ -51,10 +51,10 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Observe and decide as requested; a closed phase is neither observed nor decided."""
         run = Run(existing_run_dir(options["run_dir"]))
-        asked, phase = requested_of(run), options["phase"]
-        closed = closed_by(run, asked, phase)
+        requested, phase = requested_of(run), options["phase"]
+        closed = closed_by(run, requested, phase)
         if not closed and options["step"] != "decide":
-            self._look(run, asked, options, task_vars)
+            self._look(run, requested, options, task_vars)
         if options["step"] == "observe" or self.check_mode:
             return {"changed": False, "open": not closed, "exit_code": 0}
         verdict = decide_phase(run, phase)
@@ -73,36 +73,36 @@ class ActionModule(ModuleAction):
             return result
         return result | {"failed": True, "msg": verdict.message}
 
-    def _look(self, run: Run, asked: ValidationRequest, options: dict[str, Any], task_vars: dict[str, Any]) -> None:
+    def _look(self, run: Run, requested: ValidationRequest, options: dict[str, Any], task_vars: dict[str, Any]) -> None:
         connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
         if options["phase"] == READINESS:
-            context, refused = self._context(run, READINESS, connections, asked)
+            context, refused = self._context(run, READINESS, connections, requested)
             if refused is not None:
                 raise refused
-            observe_readiness(run, asked, context, connection_from(options), options["helm"], options["provider"])
+            observe_readiness(run, requested, context, connection_from(options), options["helm"], options["provider"])
             return
-        if asked.no_cluster:
+        if requested.no_cluster:
             return
         restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
-        declaration = declared_phase(run, asked, options["phase"])
+        declaration = declared_phase(run, requested, options["phase"])
         tests = bool(declaration.images) or any(
             disturbs_cluster(part, run.site) for part in declaration.parts if part.checks
         )
         holder = take_hold(run, options, self.emit).holder if tests and not self.check_mode else ""
 
         def context_of(gate: str) -> tuple[ObserveContext, BringupError | None]:
-            context, refused = self._context(run, gate, connections, asked)
+            context, refused = self._context(run, gate, connections, requested)
             return replace(context, holder=holder), refused
 
         with working(run.path):
             observe_phase(run, declaration, context_of, gate=options["gate"] or "", check_mode=self.check_mode)
 
     def _context(
-        self, run: Run, gate: str, connections: dict[str, str], asked: ValidationRequest
+        self, run: Run, gate: str, connections: dict[str, str], requested: ValidationRequest
     ) -> tuple[ObserveContext, BringupError | None]:
         """Return the context for observers of a gate, and why they must not observe that cluster."""
         context = run.observe_context(run_day(run.record), self.emit, connections)
-        if asked.no_cluster:
+        if requested.no_cluster:
             return context, None
         try:
             uid = cluster_of_gate(run, STACK_GATE if gate == READINESS else gate, connections)

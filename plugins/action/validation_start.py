@@ -25,9 +25,9 @@ class ActionModule(ModuleAction):
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         with problem_recorded(run):
-            asked = start_validation(run, options, connection_from(options))
+            requested = start_validation(run, options, connection_from(options))
         if options["no_cluster"] and not self.check_mode:
             # There was no preflight.
             point_latest(run.path)
-        self.emit(f"validation: phases {', '.join(asked.phases)}")
-        return {"changed": False, "phases": list(asked.phases)}
+        self.emit(f"validation: phases {', '.join(requested.phases)}")
+        return {"changed": False, "phases": list(requested.phases)}

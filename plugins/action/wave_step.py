@@ -67,8 +67,8 @@ class ActionModule(ModuleAction):
             found: dict[str, Any] = getattr(self, f"_{step}")(run, opened, options)
             after = stage_lines(opened.roll.states)
             events = len(opened.roll.journal.events)
-        told = {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n"}
-        return {**_NOTHING, "changed": before != after, "states": after, "diff": told, "events": events, **found}
+        reported = {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n"}
+        return {**_NOTHING, "changed": before != after, "states": after, "diff": reported, "events": events, **found}
 
     def _preview(self, run: Run, options: dict[str, Any]) -> dict[str, Any]:
         """Print what blocks each node now; the server is queried, and nothing is changed."""

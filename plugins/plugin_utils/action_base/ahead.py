@@ -40,7 +40,7 @@ _DECIDING = frozenset(f"{PREFIX}{name}" for name in ("group", "profile", "gates"
 
 
 def with_problems_ahead(
-    wanted: str, found: Sequence[BringupError], stated: Stated, task_vars: Mapping[str, Any], templar: Templar
+    wanted: str, found: Sequence[BringupError], configured: Stated, task_vars: Mapping[str, Any], templar: Templar
 ) -> list[BringupError]:
     """Return what is wrong with the call and what the next check would refuse.
 
@@ -48,17 +48,17 @@ def with_problems_ahead(
         wanted: the module of the next check, with the collection before it if it is another one; its action has
             `ahead`.
         found: what is wrong with the call.
-        stated: the variables with which the call was checked.
+        configured: the variables with which the call was checked.
         task_vars: the variables of the task.
         templar: resolves templates.
     """
-    about = _named(found, stated)
+    about = _named(found, configured)
     if not found or about & _DECIDING:
         return list(found)
     try:
-        options = _options(wanted, stated, about, task_vars, templar)
+        options = _options(wanted, configured, about, task_vars, templar)
         hosts = dict.fromkeys(["localhost", *(task_vars.get("groups") or {}).get(options["group"], ())])
-        values = {host: _values(stated, host) for host in hosts}
+        values = {host: _values(configured, host) for host in hosts}
         ahead = list(action_loader.get(_whole_name(wanted), class_only=True).ahead(options, task_vars, values))
     except ProblemsError as error:
         ahead = list(error.problems)
@@ -80,10 +80,10 @@ def _subject_of(problem: BringupError, name: str) -> bool:
     return bool(re.match(rf"{name}\b", problem.subject))
 
 
-def _named(found: Iterable[BringupError], stated: Stated) -> frozenset[str]:
+def _named(found: Iterable[BringupError], configured: Stated) -> frozenset[str]:
     """Return the variables that are known to be wrong, and those that misspelled ones are meant to be."""
     names = {name for problem in found for name in re.findall(rf"\b{PREFIX}\w+", problem.subject)}
-    every = {name for variables in (stated.extra, *stated.raw.values()) for name in variables}
+    every = {name for variables in (configured.extra, *configured.raw.values()) for name in variables}
     return frozenset(names | {meant(name) for name in every} - {""})
 
 
@@ -91,24 +91,24 @@ def _mentions(problem: BringupError, names: Iterable[str]) -> bool:
     return any(re.search(rf"\b{name}\b", str(problem)) for name in names)
 
 
-def _values(stated: Stated, host: str) -> dict[str, Any]:
+def _values(configured: Stated, host: str) -> dict[str, Any]:
     """Return our variables of a host. A misspelled one counts as the one it means; one without a value is left out."""
     found: dict[str, Any] = {}
-    for name in sorted(stated.raw[host], key=lambda name: bool(meant(name))):
+    for name in sorted(configured.raw[host], key=lambda name: bool(meant(name))):
         if name.startswith(PREFIX):
             try:
-                found.setdefault(meant(name) or name, plain(stated.hostvars[host][name]))
+                found.setdefault(meant(name) or name, plain(configured.hostvars[host][name]))
             except (AnsibleError, TemplateError, LookupError, TypeError):
                 continue
     return found
 
 
 def _options(
-    wanted: str, stated: Stated, about: frozenset[str], task_vars: Mapping[str, Any], templar: Templar
+    wanted: str, configured: Stated, about: frozenset[str], task_vars: Mapping[str, Any], templar: Templar
 ) -> dict[str, Any]:
     """Return the options of the next module as its role would pass them."""
     spec = {name: option for name, option in argument_spec(wanted).items() if not option.get("required")}
-    values = _values(stated, "localhost")
+    values = _values(configured, "localhost")
     # A playbook with its own scope sets it for its plays.
     scope = {"gpufleet_gates": task_vars.get("gpufleet_gates")} if "gpufleet_gates" not in values else {}
     values |= {name: templar.template(value) for name, value in scope.items() if value is not None}

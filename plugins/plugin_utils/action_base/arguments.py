@@ -96,8 +96,8 @@ def value_problems(
     value = next((given[key] for key in (name, *option.get("aliases", ())) if given.get(key) is not None), None)
     if value is None:
         if option.get("required"):
-            stated = f"state it: -e {label}=..." if label.startswith("gpufleet_") else "state it"
-            yield InputError(label, "is not set and is needed.", stated)
+            configured = f"state it: -e {label}=..." if label.startswith("gpufleet_") else "state it"
+            yield InputError(label, "is not set and is needed.", configured)
         return
     if option.get("elements") == "dict" and isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
         for number, entry in enumerate(value):
@@ -147,8 +147,8 @@ def _names(spec: Mapping[str, Any]) -> set[str]:
 
 def _variables(task: Any) -> dict[str, str]:
     """Return, for each argument in the task's YAML, the first variable of ours in its template."""
-    stated = task.get_ds() or {}
-    raw = next((value for key, value in stated.items() if key == task.action and isinstance(value, dict)), {})
+    configured = task.get_ds() or {}
+    raw = next((value for key, value in configured.items() if key == task.action and isinstance(value, dict)), {})
     found = {str(key): _VARIABLE.search(text) for key, text in raw.items() if isinstance(text, str)}
     return {key: match[0] for key, match in found.items() if match}
 

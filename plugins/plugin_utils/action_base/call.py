@@ -46,14 +46,14 @@ def option_problems(
         own_tags: tags that the user gave to the whole playbook where they import it.
         tags: tags that this playbook supports.
     """
-    asked = [tag for tag in task_vars.get("ansible_run_tags") or () if tag != "all"]
-    for tag in asked:
+    requested = [tag for tag in task_vars.get("ansible_run_tags") or () if tag != "all"]
+    for tag in requested:
         if tag not in own_tags and tag not in tags:
             near = nearest(tag, [*tags, *GATE_IDS])
             hint = f"did you mean --tags {near[0]}?" if near and near[0] in tags else _scope(near[0] if near else tag)
             yield InputError(f"--tags {tag}", "is no tag of this playbook.", hint)
-    if PLAN in asked and len(asked) > 1:
-        yield InputError(f"--tags {','.join(asked)}", "asks for a plan and for a run.", f"--tags {PLAN} alone")
+    if PLAN in requested and len(requested) > 1:
+        yield InputError(f"--tags {','.join(requested)}", "asks for a plan and for a run.", f"--tags {PLAN} alone")
     for tag in task_vars.get("ansible_skip_tags") or ():
         yield InputError(
             f"--skip-tags {tag}", "would leave out a part in silence.", f"leave it away; {_scope('', tag)}"
@@ -171,11 +171,11 @@ class Stated:
         """Yield every variable that nothing reads, once, and every value that does not fit."""
         for problem in unknown_names("extra variable", self.extra):
             yield self._of_other_type(problem) or problem
-        stated: dict[str, list[str]] = {}
+        configured: dict[str, list[str]] = {}
         for host, variables in self.raw.items():
             for name in set(variables) - set(self.extra):
-                stated.setdefault(name, []).append(host)
-        for name, hosts in stated.items():
+                configured.setdefault(name, []).append(host)
+        for name, hosts in configured.items():
             yield from unknown_names(f"stated for {self._of_hosts(hosts)}", [name])
         looked: set[tuple[str, str]] = set()
         for host, variables in self.raw.items():

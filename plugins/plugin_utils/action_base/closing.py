@@ -92,8 +92,8 @@ def _kept_of(kept: list[str], record: RunRecord | None, run_dir: Path | None) ->
     Where a command needs a run whose gate nodes read the hosts, this playbook's own run is named. `latest` is another
     run as soon as one of these commands ran, and not every run reads the hosts.
     """
-    asked = record is not None and record.gate("nodes").status not in (Status.PENDING, Status.SKIPPED)
-    words = f" -e {shlex.quote(f'gpufleet_run={run_dir}')}" if asked else ""
+    requested = record is not None and record.gate("nodes").status not in (Status.PENDING, Status.SKIPPED)
+    words = f" -e {shlex.quote(f'gpufleet_run={run_dir}')}" if requested else ""
     return [line.replace(_LATEST, words) for line in kept]
 
 

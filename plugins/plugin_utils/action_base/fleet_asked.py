@@ -86,13 +86,13 @@ def members_of(
     for name in names:
         rings.setdefault(str(hostvars[name][ABOUT]["ring"]), set()).add(name)
     problems: list[BringupError] = []
-    stated = sorted({*rings} - {""})
-    known = (*stated, *USUAL_RINGS, REST)
+    configured = sorted({*rings} - {""})
+    known = (*configured, *USUAL_RINGS, REST)
     for ring in order:
         if ring not in known:
-            hint = nearest_hint(ring, [*stated, REST])
+            hint = nearest_hint(ring, [*configured, REST])
             problems.append(InputError(f"gpufleet_fleet_rings {ring}", "is the ring of no cluster.", hint))
-    for ring in stated:
+    for ring in configured:
         if ring not in (*order, REST) and (near := nearest(ring, {*order} & {*known})):
             hint = f"did you mean '{near[0]}'? else name {ring} in gpufleet_fleet_rings"
             where = f"ring {ring} of {', '.join(sorted(rings[ring]))}"
@@ -136,8 +136,8 @@ def _wanted(
 def _variables(name: str, hostvars: Any, problems: list[BringupError]) -> dict[str, Any]:
     """Return the variables of a cluster's runs, merged by Ansible from its groups and the command line."""
     raw = hostvars.raw_get(name)
-    stated = {*hostvars[name][ABOUT]["variables"]}
-    names = [key for key in raw if key in stated or _passed_on(key)]
+    configured = {*hostvars[name][ABOUT]["variables"]}
+    names = [key for key in raw if key in configured or _passed_on(key)]
     found: dict[str, Any] = {}
     for key in sorted(names):
         if vaulted(raw[key]):
@@ -159,10 +159,10 @@ def _passed_on(name: str) -> bool:
 
 def asked_of(members: Sequence[Member], play: str, place: FleetPlace) -> dict[str, FleetRequest]:
     """Return the request to each cluster. Its variables, and its inventory if it has no own, are files of the run."""
-    return {member.name: _asked(member, play, place) for member in members}
+    return {member.name: _requested(member, play, place) for member in members}
 
 
-def _asked(member: Member, play: str, place: FleetPlace) -> FleetRequest:
+def _requested(member: Member, play: str, place: FleetPlace) -> FleetRequest:
     variables, about = dict(member.variables), member.about
     run_dir = Path(str(variables["gpufleet_run_dir"]))
     report = None
@@ -172,14 +172,14 @@ def _asked(member: Member, play: str, place: FleetPlace) -> FleetRequest:
     inventory = Path(own) if own else place.path / f"{member.name}.inventory.json"
     if not own:
         write_atomic(inventory, json.dumps(_inventory(about["hosts"]), indent=1), PRIVATE_FILE)
-    stated = place.path / f"{member.name}.vars.json"
-    write_atomic(stated, json.dumps(variables, indent=1), PRIVATE_FILE)
+    configured = place.path / f"{member.name}.vars.json"
+    write_atomic(configured, json.dumps(variables, indent=1), PRIVATE_FILE)
     meant = json.dumps([play, own, about["hosts"], about["slurm_conf"], variables], sort_keys=True)
     return FleetRequest(
         cluster=member.name,
         argv=(
             sys.executable, "-m", "ansible", "playbook", f"gpufleet.bringup.{play}", "-i", str(inventory),
-            "-e", f"@{stated}", *_options(),
+            "-e", f"@{configured}", *_options(),
         ),
         env=_environment(str(about["slurm_conf"])),
         run_dir=run_dir,
@@ -206,11 +206,11 @@ def _environment(slurm_conf: str) -> dict[str, str]:
 
 def _options() -> Iterator[str]:
     """Yield the options of this command that apply to every cluster: vaults, remote user, forks."""
-    stated = context.CLIARGS
-    for name in stated.get("vault_ids") or ():
+    configured = context.CLIARGS
+    for name in configured.get("vault_ids") or ():
         yield from ("--vault-id", str(name))
-    for name in stated.get("vault_password_files") or ():
+    for name in configured.get("vault_password_files") or ():
         yield from ("--vault-password-file", str(name))
     for key, option in (("remote_user", "-u"), ("private_key_file", "--private-key"), ("forks", "-f")):
-        if stated.get(key):
-            yield from (option, str(stated[key]))
+        if configured.get(key):
+            yield from (option, str(configured[key]))

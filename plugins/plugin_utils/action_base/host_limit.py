@@ -28,9 +28,9 @@ def keep_alive(connection: Any) -> None:
     """Let OpenSSH notice within a minute that a host is gone. A site that sets ServerAliveInterval keeps its own."""
     if getattr(connection, "transport", "") != "ssh":
         return
-    said = [str(connection.get_option(name) or "") for name in _SSH_OPTIONS]
-    if not any("serveraliveinterval" in text.lower() for text in said):
-        connection.set_option(_SSH_OPTIONS[-1], f"{said[-1]} {_KEEP_ALIVE}".strip())
+    reported = [str(connection.get_option(name) or "") for name in _SSH_OPTIONS]
+    if not any("serveraliveinterval" in text.lower() for text in reported):
+        connection.set_option(_SSH_OPTIONS[-1], f"{reported[-1]} {_KEEP_ALIVE}".strip())
 
 
 @contextmanager

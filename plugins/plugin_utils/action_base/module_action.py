@@ -45,12 +45,12 @@ def with_server(options: dict[str, Any], task_vars: Mapping[str, Any], templar: 
     """
     if "store" not in options:
         return options
-    stated = templar.template(task_vars.get(VARIABLE) or "") or os.environ.get(ENVIRONMENT, "")
-    if not isinstance(stated, str):
+    configured = templar.template(task_vars.get(VARIABLE) or "") or os.environ.get(ENVIRONMENT, "")
+    if not isinstance(configured, str):
         raise InputError(
-            VARIABLE, f"is {type(stated).__name__}; expected text.", "write a URL, or the path of its file"
+            VARIABLE, f"is {type(configured).__name__}; expected text.", "write a URL, or the path of its file"
         )
-    url = url_from(stated.strip())
+    url = url_from(configured.strip())
     if not url:
         return options
     place_of(url)
@@ -66,11 +66,11 @@ def refuse_start_in_the_middle(task: Any) -> None:
     Raises:
         InputError: a playbook of the collection was started in the middle.
     """
-    asked = context.CLIARGS.get("start_at_task")
-    place = Path(task.get_path().rpartition(":")[0]).resolve() if asked else None
+    requested = context.CLIARGS.get("start_at_task")
+    place = Path(task.get_path().rpartition(":")[0]).resolve() if requested else None
     if place and any(place.is_relative_to(root) for root in (COLLECTION_ROOT, collection_root(REHEARSAL)) if root):
         hint = "leave it away; -e gpufleet_from_gate=nodes starts at a gate"
-        raise InputError(f"--start-at-task {asked!r}", "leaves out the checks before it.", hint)
+        raise InputError(f"--start-at-task {requested!r}", "leaves out the checks before it.", hint)
 
 
 _DISPLAY = Display()
@@ -178,11 +178,11 @@ def failed_result(error: BringupError) -> dict[str, Any]:
             f"{error.subject}: the run was stopped; the reason and what to do are at the end, and in {error.told_in}"
         )
         return {"failed": True, "msg": where, "exit_code": error.exit_code}
-    told = {name: value for name, value in error.to_dict().items() if name in ("kind", "subject")}
+    reported = {name: value for name, value in error.to_dict().items() if name in ("kind", "subject")}
     evidence = [text for text in error.evidence if text not in str(error)]
     return {
         "failed": True,
         "msg": str(error),
-        "error": {**told, **({"evidence": evidence} if evidence else {})},
+        "error": {**reported, **({"evidence": evidence} if evidence else {})},
         "exit_code": error.exit_code,
     }

@@ -50,13 +50,13 @@ def _beneath(hostvars: Any, manager: Any, templar: Templar) -> Mapping[str, Any]
         extra, manager._extra_vars = manager._extra_vars, {}
         try:
             host = hostvars._inventory.get_host("localhost")
-            stated = manager.get_vars(host=host, include_hostvars=False).get(VARIABLE)
+            configured = manager.get_vars(host=host, include_hostvars=False).get(VARIABLE)
         finally:
             manager._extra_vars = extra
     except AttributeError:
         reason = "is an extra variable, and this Ansible does not show what the inventory states beneath it."
         raise InputError(VARIABLE, reason, hint) from None
-    found = templar.template(stated) if stated is not None else {}
+    found = templar.template(configured) if configured is not None else {}
     if not isinstance(found, Mapping):
         reason = f"is {type(found).__name__} in the inventory and an extra variable as well; expected mappings."
         raise InputError(VARIABLE, reason, hint)

@@ -56,8 +56,8 @@ def stated_inventory(
         group=group,
         everywhere=everywhere,
         hosts={
-            host: {name: value for name, value in stated.items() if everywhere.get(name) != value}
-            for host, stated in found.items()
+            host: {name: value for name, value in configured.items() if everywhere.get(name) != value}
+            for host, configured in found.items()
         },
         groups={name: list(hosts) for name, hosts in groups.items() if name not in ("all", "ungrouped", group)},
     )

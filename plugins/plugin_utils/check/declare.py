@@ -90,15 +90,15 @@ def declare(
             "leave it out of gpufleet_gates; the verdict then names the gates that were proven",
         )
     place = Place(site=site, recipe=recipe, components=components)
-    asked = [_asked(check, gate, place) for check in candidates]
+    requested = [_requested(check, gate, place) for check in candidates]
     # Checks that are left out as a whole come first in the list, then those left out for some of their subjects.
-    left_out = [entry for found, entries in asked if found is None for entry in entries]
-    left_out += [entry for found, entries in asked if found is not None for entry in entries]
-    declared = tuple(found for found, _entries in asked if found is not None)
+    left_out = [entry for found, entries in requested if found is None for entry in entries]
+    left_out += [entry for found, entries in requested if found is not None for entry in entries]
+    declared = tuple(found for found, _entries in requested if found is not None)
     return GatePlan(gate=gate, checks=declared, not_declared=tuple(left_out), of_gate=candidates)
 
 
-def _asked(check: AnyCheck, gate: str, place: Place) -> tuple[PlannedCheck | None, list[NotDeclared]]:
+def _requested(check: AnyCheck, gate: str, place: Place) -> tuple[PlannedCheck | None, list[NotDeclared]]:
     """Return the check with the subjects that it applies to, and what is left out.
 
     The check is None where it applies to no subject.

@@ -37,7 +37,7 @@ def judge_gate(plan: GatePlan, context: JudgeContext, run_dir: Path) -> tuple[Ou
     blocked by that first one.
     """
     restored: _Restored = {}
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     outcomes: list[Outcome] = []
     for planned in plan.checks:
         check, observer = planned.check, planned.observer
@@ -46,7 +46,7 @@ def judge_gate(plan: GatePlan, context: JudgeContext, run_dir: Path) -> tuple[Ou
         answers = _answers(check, planned.subjects, context, restored[observer.key])
         failure = restored[observer.key][2]
         if failure is not None:
-            first = told.setdefault(observer.key, check.spec.id)
+            first = reported.setdefault(observer.key, check.spec.id)
             if first != check.spec.id:
                 answers = [_waiting(check, context, o, first, failure) for o in answers]
         outcomes.extend(answers)
@@ -64,13 +64,17 @@ def _restore(
     observer: AnyObserver, gate: str, context: JudgeContext, run_dir: Path
 ) -> tuple[Observation | None, Any, BringupError | None]:
     try:
-        seen = saved_observation(run_dir, gate, observer.key)
-        if seen.error is not None:
-            error = seen.error
-            return seen, None, BringupError(error["subject"], error["reason"], error["hint"], tuple(error["evidence"]))
-        require_whole(observer, seen)
+        observed = saved_observation(run_dir, gate, observer.key)
+        if observed.error is not None:
+            error = observed.error
+            return (
+                observed,
+                None,
+                BringupError(error["subject"], error["reason"], error["hint"], tuple(error["evidence"])),
+            )
+        require_whole(observer, observed)
         with time_limit(f"reading of observation {observer.key}", _limit_s(context), _HUNG):
-            return seen, observer.restore(seen.data, run_dir, context.site), None
+            return observed, observer.restore(observed.data, run_dir, context.site), None
     except BringupError as failure:
         return None, None, failure
     except (Exception, SystemExit) as crash:  # noqa: BLE001 - unreadable saved data is `other`, with the reason
@@ -94,8 +98,8 @@ def _answers(
     context: JudgeContext,
     restored: tuple[Observation | None, Any, BringupError | None],
 ) -> list[Outcome]:
-    seen, value, failure = restored
-    started, duration_s = (seen.started, seen.duration_s) if seen else ("", 0.0)
+    observed, value, failure = restored
+    started, duration_s = (observed.started, observed.duration_s) if observed else ("", 0.0)
     outcomes: tuple[Outcome, ...] = ()
     cause = NOT_OBSERVED
     if failure is None:

@@ -87,10 +87,10 @@ def look(observer: Observer[Any], gate: str, context: ObserveContext) -> Observa
     )  # fmt: skip
 
 
-def save_observation(seen: Observation, run_dir: Path) -> Observation:
+def save_observation(observed: Observation, run_dir: Path) -> Observation:
     """Write an observation and return it."""
-    write_atomic(observation_path(run_dir, seen.gate, seen.key), dumps(seen))
-    return seen
+    write_atomic(observation_path(run_dir, observed.gate, observed.key), dumps(observed))
+    return observed
 
 
 def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
@@ -100,26 +100,28 @@ def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
         InputError: the file is missing or unreadable, or it is of another gate, observer, run or cluster.
     """
     path = observation_path(run_dir, gate, key)
-    seen = load(Observation, path)
+    observed = load(Observation, path)
     document = load_json(path)
-    since_2 = () if seen.schema_version == 1 else ("run_id", "cluster")
+    since_2 = () if observed.schema_version == 1 else ("run_id", "cluster")
     missing = [name for name in (*_WRITTEN, *since_2) if name not in document]
     if missing:
         raise InputError(str(path), f"has no {missing[0]}, which is always written.", _AGAIN)
-    if (seen.gate, seen.key) != (gate, key):
-        raise InputError(str(path), f"is the observation {seen.key} of gate {seen.gate}.", _AGAIN)
-    if seen.schema_version not in _READ:
+    if (observed.gate, observed.key) != (gate, key):
+        raise InputError(str(path), f"is the observation {observed.key} of gate {observed.gate}.", _AGAIN)
+    if observed.schema_version not in _READ:
         known = " and ".join(map(str, _READ))
-        raise InputError(str(path), f"has schema_version {seen.schema_version}, this release reads {known}.", _AGAIN)
-    whole = seen.schema_version == _SCHEMA_VERSION
-    require_run(path, seen.run_id, run_id_of(run_dir), stated=whole)
-    require_cluster(path, seen.cluster, cluster_uid_of(run_dir))
+        raise InputError(
+            str(path), f"has schema_version {observed.schema_version}, this release reads {known}.", _AGAIN
+        )
+    whole = observed.schema_version == _SCHEMA_VERSION
+    require_run(path, observed.run_id, run_id_of(run_dir), configured=whole)
+    require_cluster(path, observed.cluster, cluster_uid_of(run_dir))
     if whole:
-        require_moment(path, seen.started, seen.run_id)
-    return seen
+        require_moment(path, observed.started, observed.run_id)
+    return observed
 
 
-def require_whole(observer: Observer[Any], seen: Observation) -> None:
+def require_whole(observer: Observer[Any], observed: Observation) -> None:
     """Refuse an observation that lacks a field of its saved type.
 
     Observations of schema 1 are not refused: earlier releases wrote fewer fields.
@@ -128,16 +130,16 @@ def require_whole(observer: Observer[Any], seen: Observation) -> None:
         InputError: the field that is missing or does not fit, or the schema that this release does not read.
     """
     if observer.saved is not None:
-        _require_schema(observer.saved, seen)
-    if observer.saved is not None and seen.schema_version == _SCHEMA_VERSION:
-        require_complete(observer.saved, seen.data, f"observation {seen.key}", _AGAIN)
+        _require_schema(observer.saved, observed)
+    if observer.saved is not None and observed.schema_version == _SCHEMA_VERSION:
+        require_complete(observer.saved, observed.data, f"observation {observed.key}", _AGAIN)
 
 
-def _require_schema(saved: type[Any], seen: Observation) -> None:
+def _require_schema(saved: type[Any], observed: Observation) -> None:
     known = next(
         (entry.default for entry in fields(get_origin(saved) or saved) if entry.name == "schema_version"), None
     )
-    found = seen.data.get("schema_version", known) if isinstance(seen.data, dict) else known
+    found = observed.data.get("schema_version", known) if isinstance(observed.data, dict) else known
     if found != known:
         text = f"is of schema_version {found}, this release reads {known}."
-        raise InputError(f"observation {seen.key}", text, _AGAIN)
+        raise InputError(f"observation {observed.key}", text, _AGAIN)

@@ -162,11 +162,11 @@ def choices_of(
 
 def _gang_of(site: Site, components: Sequence[str]) -> tuple[str, bool]:
     """Return the scheduler that places gangs at a site, and whether a quota admits them."""
-    stated = str(site.settings.get("gang-admission", {}).get("provider") or "")
-    gang = stated if stated in stack_facts().gangs else ""
+    configured = str(site.settings.get("gang-admission", {}).get("provider") or "")
+    gang = configured if configured in stack_facts().gangs else ""
     placing = [name for name in stack_facts().gangs if name in components]
     quota = stack_facts().quota_gangs
-    by_quota = stated in quota or (not (stated or placing) and any(name in components for name in quota))
+    by_quota = configured in quota or (not (configured or placing) and any(name in components for name in quota))
     return gang or next(iter(placing), "native"), by_quota
 
 
@@ -236,9 +236,9 @@ def _gpu_stack(choices: Choices) -> tuple[Permission, ...]:
 def _telemetry(choices: Choices) -> tuple[Permission, ...]:
     from .telemetry.settings import GATE, TelemetrySettings
 
-    stated = checked_settings(TelemetrySettings, GATE, {}).permissions
+    configured = checked_settings(TelemetrySettings, GATE, {}).permissions
     scaling = stack_facts().autoscaling.permissions if choices.autoscaled else ()
-    return (*stated, *(entry for way in choices.ways for entry in _WAYS[way]), *scaling)
+    return (*configured, *(entry for way in choices.ways for entry in _WAYS[way]), *scaling)
 
 
 def _nccl(choices: Choices) -> tuple[Permission, ...]:

@@ -80,9 +80,9 @@ def names_of_checks(directories: tuple[str, ...] = ()) -> dict[str, tuple[str, .
 @cache
 def _names(directories: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     ours = [check.spec.id for check in all_checks(directories)]
-    stated = {entry["name"]: tuple(entry.get("checks") or (entry["name"],)) for entry in _entries()}
+    configured = {entry["name"]: tuple(entry.get("checks") or (entry["name"],)) for entry in _entries()}
     # A check of ours with upstream's name is judged in addition to those that the table lists.
-    same = {name: (name, *found) if name in ours and name not in found else found for name, found in stated.items()}
+    same = {name: (name, *found) if name in ours and name not in found else found for name, found in configured.items()}
     return {name: (name,) for name in ours} | same
 
 
@@ -161,7 +161,7 @@ def declare_phase(
     # A name of the catalogue belongs to its phase, or to the one where the recipe lists it; elsewhere it has no effect.
     here = {entry["name"] for entry in _entries() if entry["phase"] == phase} | set(named)
     left_out = {i for name in skip for i in known.get(name, ()) if i == name or name in here}
-    asked = [image for image in images if (image.phase == phase if wanted is None else image.name in named)]
+    requested = [image for image in images if (image.phase == phase if wanted is None else image.name in named)]
     gates = dict.fromkeys((*PHASE_GATES[phase], *(gate_of[i] for i in sorted(wanted or ()))))
     parts, skipped = [], []
     for gate in gates:
@@ -179,10 +179,10 @@ def declare_phase(
         not_here = tuple(entry for entry in whole.not_declared if entry.id in own)
         parts.append(replace(whole.only(own - left_out), not_declared=(*not_here, *unnamed)))
     skipped += _not_here({name: found for name, found in ids.items() if _applies(name, site)}, parts, left_out)
-    skipped += [SkippedCheck(id=i.name, reason=_LEFT_OUT) for i in asked if i.name in skip]
-    theirs = {image.name for image in asked}
+    skipped += [SkippedCheck(id=i.name, reason=_LEFT_OUT) for i in requested if i.name in skip]
+    theirs = {image.name for image in requested}
     unknown = tuple(name for name in named if not ids[name] and name not in skip and name not in theirs)
-    run = tuple(image for image in asked if image.name not in skip)
+    run = tuple(image for image in requested if image.name not in skip)
     return PhaseDeclaration(phase=phase, parts=tuple(parts), skipped=tuple(skipped), unknown=unknown, images=run)
 
 
@@ -206,9 +206,9 @@ def _applies(name: str, site: Site) -> bool:
 
 def _not_here(ids: Mapping[str, list[str]], parts: Iterable[GatePlan], left_out: Collection[str]) -> list[SkippedCheck]:
     """Return the names of the recipe none of whose checks can be judged at this site: that is no pass."""
-    asked = {check.id for part in parts for check in part.checks} | set(left_out)
+    requested = {check.id for part in parts for check in part.checks} | set(left_out)
     why = {entry.id: entry.reason for part in parts for entry in part.not_declared}
-    lost = {name: found for name, found in ids.items() if found and not set(found) & asked}
+    lost = {name: found for name, found in ids.items() if found and not set(found) & requested}
     reasons = {name: next((why[i] for i in found if i in why), "not asked here") for name, found in lost.items()}
     return [SkippedCheck(id=name, reason=f"not asked at this site: {reason}") for name, reason in reasons.items()]
 
@@ -226,5 +226,7 @@ def limits_of(recipe: Mapping[str, Any] | None, phase: str) -> tuple[float, dict
     section = section_of(recipe, phase)
     whole = seconds_of(str(section.get("timeout") or ""), f"validation.{phase}.timeout")
     known = names_of_checks()
-    stated = {e["name"]: seconds_of(str(e.get("timeout") or ""), f"timeout of check {e['name']}") for e in _entries()}
-    return whole, {i: limit for name, limit in stated.items() if limit for i in known[name]}
+    configured = {
+        e["name"]: seconds_of(str(e.get("timeout") or ""), f"timeout of check {e['name']}") for e in _entries()
+    }
+    return whole, {i: limit for name, limit in configured.items() if limit for i in known[name]}

@@ -265,8 +265,8 @@ class JudgeContext:
         found = self._typed.get((key, sku))
         if found is None:
             own = self.hardware[sku].settings.get(key) if sku in self.hardware else None
-            stated, saved = self.site.settings.get(key, {}), self.saved_settings.get(key)
-            found = self._typed[key, sku] = settings_for(kind, key, stated, saved, own)
+            configured, saved = self.site.settings.get(key, {}), self.saved_settings.get(key)
+            found = self._typed[key, sku] = settings_for(kind, key, configured, saved, own)
         return found
 
     def stated(self, key: str, name: str) -> Any:

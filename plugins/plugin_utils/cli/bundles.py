@@ -43,7 +43,7 @@ def bundle(arguments: Namespace) -> int:
     if made.withholding and not secrets:
         places = (f"{part.component}: {', '.join(part.values.places)}" for part in made.withholding)
         warn([f"secrets are in no file of the bundle ({'; '.join(places)}): see Secrets in its README.md"])
-    told = {
+    reported = {
         "bundle": str(target),
         "deployer": made.deployer,
         "components": len(made.components),
@@ -53,9 +53,9 @@ def bundle(arguments: Namespace) -> int:
         "changed": changed,
     }
     if arguments.format in (None, "text"):
-        write_lines(_lines(told, secrets))
+        write_lines(_lines(reported, secrets))
     else:
-        write(formatted(told | ({"secrets": [str(path) for path in secrets]} if secrets else {}), arguments.format))
+        write(formatted(reported | ({"secrets": [str(path) for path in secrets]} if secrets else {}), arguments.format))
     return 0
 
 
@@ -65,12 +65,15 @@ def _by_flags(error: BringupError) -> BringupError:
     return type(error)(error.subject, reason, hint, error.evidence)
 
 
-def _lines(told: dict[str, Any], secrets: tuple[Path, ...]) -> list[str]:
-    what = f"{count(told['components'], 'component')} in {count(told['folders'], 'folder')}, {told['files']} files"
+def _lines(reported: dict[str, Any], secrets: tuple[Path, ...]) -> list[str]:
+    what = (
+        f"{count(reported['components'], 'component')} in {count(reported['folders'], 'folder')}, "
+        f"{reported['files']} files"
+    )
     return [
-        f"bundle    {told['bundle']}{'' if told['changed'] else ' (unchanged)'}",
-        f"holds     {what}, for {told['deployer']}",
-        f"sha256    {told['sha256']} ({SUMS})",
+        f"bundle    {reported['bundle']}{'' if reported['changed'] else ' (unchanged)'}",
+        f"holds     {what}, for {reported['deployer']}",
+        f"sha256    {reported['sha256']} ({SUMS})",
         *(f"secrets   {path}" for path in secrets),
     ]
 
@@ -96,8 +99,8 @@ def _recipe(arguments: Namespace) -> dict[str, Any]:
             raise InputError("gpufleet bundle", "no recipe is named.", hint)
         from dataclasses import replace
 
-        stated = {**request.criteria, **criteria_in(text or "")}
-        found = answered(replace(request, criteria=stated))
+        configured = {**request.criteria, **criteria_in(text or "")}
+        found = answered(replace(request, criteria=configured))
         return _hydrated(found, request.overrides, arguments)
     document = resolved_recipe(named_file(text, "name the file of a recipe, or criteria such as service=eks"))
     if has_question(arguments) or request.overrides or request.profiles:
@@ -133,8 +136,8 @@ def bundle_verify(arguments: Namespace) -> int:
             lines = [f"invalid: {found.faults[0]}", *(f"  and: {text}" for text in found.faults[1:])]
         write_lines(lines)
     else:
-        told = {"answer": answer, "faults": list(found.faults), "sha256": found.digest, "files": found.files}
-        write(formatted(told | {"deployer": found.deployer}, arguments.format))
+        reported = {"answer": answer, "faults": list(found.faults), "sha256": found.digest, "files": found.files}
+        write(formatted(reported | {"deployer": found.deployer}, arguments.format))
     return _INVALID if found.faults else 0
 
 

@@ -47,7 +47,7 @@ def _matches(entry: dict[str, Any], pattern: str | None) -> bool:
 def _lines(found: list[dict[str, Any]]) -> list[str]:
     rows = [(entry["id"], _found_by(entry), entry["description"]) for entry in found]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return [f"{name:{widths[0]}}  {by:{widths[1]}}  {told}" for name, by, told in rows]
+    return [f"{name:{widths[0]}}  {by:{widths[1]}}  {reported}" for name, by, reported in rows]
 
 
 def _found_by(entry: dict[str, Any]) -> str:

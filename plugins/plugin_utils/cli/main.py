@@ -190,8 +190,8 @@ def _query(parser: ArgumentParser) -> None:
 
 
 def _owner(parser: ArgumentParser) -> None:
-    told = "who installs the driver at the site: with what a run lays over the recipe for it"
-    parser.add_argument("--driver-owner", choices=("host", "operator"), help=told)
+    reported = "who installs the driver at the site: with what a run lays over the recipe for it"
+    parser.add_argument("--driver-owner", choices=("host", "operator"), help=reported)
 
 
 def _values(parser: ArgumentParser) -> None:
@@ -209,8 +209,8 @@ def _diff(parser: ArgumentParser) -> None:
 
 
 def _bundle(parser: ArgumentParser) -> None:
-    told = "a resolved recipe in a file, or criteria: service=eks,accelerator=h100"
-    parser.add_argument("recipe", nargs="?", metavar="RECIPE", help=told)
+    reported = "a resolved recipe in a file, or criteria: service=eks,accelerator=h100"
+    parser.add_argument("recipe", nargs="?", metavar="RECIPE", help=reported)
     # The names are those of features/bundle/app.py, which is loaded where a bundle is made.
     parser.add_argument(
         "--deployer",
@@ -226,8 +226,8 @@ def _bundle(parser: ArgumentParser) -> None:
     group.add_argument("--path", metavar="PATH", help="the directory of the bundle there; default: its root")
     _question(parser)
     _owner(parser)
-    told = "where charts and what Kustomize built are; an address is written into the bundle"
-    parser.add_argument("--chart-mirror", metavar="PLACE", help=told)
+    reported = "where charts and what Kustomize built are; an address is written into the bundle"
+    parser.add_argument("--chart-mirror", metavar="PLACE", help=reported)
     parser.add_argument("--helm", metavar="FILE", default="helm", help="the program that renders manifests")
     _format(parser, "text", "yaml", "json")
 
@@ -257,8 +257,8 @@ def _versions(parser: ArgumentParser) -> None:
 
 
 def _upgrade_check(parser: ArgumentParser) -> None:
-    told = "a file, or criteria; with --snapshot one is what is wanted, otherwise what there is before"
-    parser.add_argument("sides", nargs="*", metavar="RECIPE", help=told)
+    reported = "a file, or criteria; with --snapshot one is what is wanted, otherwise what there is before"
+    parser.add_argument("sides", nargs="*", metavar="RECIPE", help=reported)
     parser.add_argument("--kubernetes", metavar="VERSION", help="ask about it; default: that of --snapshot")
     parser.add_argument("--exit-code", action="store_true", help="end with 8 if a person has to look at something")
     _question(parser)
@@ -272,8 +272,8 @@ def _status(parser: ArgumentParser) -> None:
 
 
 def _fleet_status(parser: ArgumentParser) -> None:
-    told = "a run, a site's .run, or a directory with one for each cluster; default: .run"
-    parser.add_argument("places", nargs="*", metavar="PLACE", help=told)
+    reported = "a run, a site's .run, or a directory with one for each cluster; default: .run"
+    parser.add_argument("places", nargs="*", metavar="PLACE", help=reported)
     parser.add_argument("--confirm", action="store_true", help="compute every verdict again from what was observed")
     parser.add_argument("--exit-code", action="store_true", help="end with 8 if a cluster is not accepted")
     _format(parser, "text", "yaml", "json", "prometheus", "html", "markdown")
@@ -310,8 +310,8 @@ def _evidence_verify(parser: ArgumentParser) -> None:
     parser.add_argument("target", metavar="FILE", help="the statement, the directory of a run, or an archive of one")
     parser.add_argument("--run", metavar="RUN", help="compare the statement with this run")
     parser.add_argument("--key", action="append", metavar="FILE", help="public key (PEM) that must have signed")
-    told = "list of SSH signers (ssh-keygen) of whom one must have signed"
-    parser.add_argument("--allowed-signers", action="append", metavar="FILE", help=told)
+    reported = "list of SSH signers (ssh-keygen) of whom one must have signed"
+    parser.add_argument("--allowed-signers", action="append", metavar="FILE", help=reported)
     _format(parser, "text", "yaml", "json")
 
 
@@ -322,8 +322,8 @@ def _faults(parser: ArgumentParser) -> None:
 
 def _history(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=("check", "backup", "export"))
-    told = "file or database; default: GPUFLEET_STORE_URL, else .run/history.sqlite"
-    parser.add_argument("--store", metavar="PLACE", help=told)
+    reported = "file or database; default: GPUFLEET_STORE_URL, else .run/history.sqlite"
+    parser.add_argument("--store", metavar="PLACE", help=reported)
     parser.add_argument("--dest", metavar="PATH", help="file of the backup, directory of the export")
     parser.add_argument("--site-name", metavar="NAME", help="whose results are exported")
     parser.add_argument("--rehearsal", action="store_true", help="export what rehearsals left")
@@ -490,13 +490,13 @@ def run(argv: Sequence[str], cache: str) -> int:
         except ModuleNotFoundError as error:
             raise _package_missing(error) from None
     except BringupError as error:
-        _tell(error)
+        _report(error)
         return error.exit_code
     except Exception as crash:
         if "--debug" in argv:
             raise
         reason = f"crashed with {type(crash).__name__}: {crash}."
-        _tell(BringupError("this command", reason, "this is a defect: run it again with --debug and report it"))
+        _report(BringupError("this command", reason, "this is a defect: run it again with --debug and report it"))
         return BringupError.exit_code
 
 
@@ -513,10 +513,10 @@ def _run(argv: Sequence[str], cache: Path) -> int:
     return code
 
 
-def _tell(error: BringupError) -> None:
+def _report(error: BringupError) -> None:
     """Write the error to standard error; a single problem without a list."""
     if isinstance(error, ProblemsError) and len(error.problems) == 1:
-        _tell(error.problems[0])
+        _report(error.problems[0])
         return
     try:
         # Variables begin with that word as well.

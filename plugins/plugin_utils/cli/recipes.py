@@ -101,7 +101,7 @@ def _versions(result: RecipeResult) -> list[tuple[str, str]]:
     return [(name, found[name].version or found[name].tag) for name in result.order if name in found]
 
 
-def _asked(arguments: Namespace) -> tuple[Answer, Answer, tuple[Stage, ...]]:
+def _requested(arguments: Namespace) -> tuple[Answer, Answer, tuple[Stage, ...]]:
     """Return the recipe of its layers, the same with the driver owner, and what was laid over it for that."""
     request = request_for(arguments)
     found = answered(request)
@@ -119,8 +119,8 @@ def _idle(arguments: Namespace) -> list[str]:
     from ..features.recipe.owner_layer import idle_value
     from ..recipe.paths import parse_path
 
-    said = idle_value(arguments.driver_owner, parse_path(one_path(arguments)))
-    return [said] if said else []
+    reported = idle_value(arguments.driver_owner, parse_path(one_path(arguments)))
+    return [reported] if reported else []
 
 
 def query(arguments: Namespace) -> int:
@@ -130,7 +130,7 @@ def query(arguments: Namespace) -> int:
     if not one_path(arguments) and not has_question(arguments):
         hint = "name a value, such as components.gpu-operator.version; gpufleet recipe prints the whole recipe"
         raise InputError("gpufleet query", "PATH is missing.", hint)
-    _found, owned, _laid_over = _asked(arguments)
+    _found, owned, _laid_over = _requested(arguments)
     value = query_shown(owned.result, owned.catalogue, one_path(arguments))
     warn(_idle(arguments))
     if arguments.format in (None, "text") and not isinstance(value, dict | list):
@@ -144,7 +144,7 @@ def explain(arguments: Namespace) -> int:
     """Print which layers set a value; without a path the chains of layers."""
     from ..recipe.explain import explain as explained
 
-    found, _owned, laid_over = _asked(arguments)
+    found, _owned, laid_over = _requested(arguments)
     explanation = explained(found.result, found.catalogue, one_path(arguments), laid_over)
     warn(_idle(arguments))
     if arguments.format in (None, "text"):
@@ -161,7 +161,7 @@ def values(arguments: Namespace) -> int:
     from ..recipe.hydrate import component_values
     from ..recipe.nearest import unknown_hint
 
-    _found, found, _laid_over = _asked(arguments)
+    _found, found, _laid_over = _requested(arguments)
     component = found.result.component(arguments.component)
     if component is None:
         hint = unknown_hint(arguments.component, [each.name for each in found.result.components])

@@ -78,7 +78,7 @@ def judge(arguments: Namespace) -> int:
     text = arguments.format in (None, "text")
     run = Run(existing_run_dir(arguments.run))
     write_report, by = not arguments.dry_run, "--thresholds current"
-    result = judge_run(run, options, _line if text else _silent, write=write_report, by=by)
+    result = judge_run(run, options, _line if text else _not_reporting, write=write_report, by=by)
     warn(result.pop("warnings", []))
     if not text:
         write(formatted(result, arguments.format))
@@ -89,7 +89,7 @@ def _line(text: str) -> None:
     write_lines([text])
 
 
-def _silent(_text: str) -> None:
+def _not_reporting(_text: str) -> None:
     return
 
 

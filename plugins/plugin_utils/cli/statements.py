@@ -61,19 +61,19 @@ def evidence_verify(arguments: Namespace) -> int:
     with _target(Path(arguments.target).expanduser(), _path(arguments.run)) as (path, run_dir):
         found = verify(_content(path), str(path), trust, Run(run_dir) if run_dir else None)
     if arguments.format in (None, "text"):
-        write_lines(_told(found))
+        write_lines(_reported(found))
     else:
-        told: dict[str, Any] = {
+        reported: dict[str, Any] = {
             "answer": found.answer.value,
             "reasons": list(found.reasons),
             "signers": list(found.signers),
         }
-        told |= {"unchecked": list(found.unchecked), "run_compared": found.run_compared}
-        write(formatted({**told, "statement": found.statement}, arguments.format))
+        reported |= {"unchecked": list(found.unchecked), "run_compared": found.run_compared}
+        write(formatted({**reported, "statement": found.statement}, arguments.format))
     return found.answer.exit_code
 
 
-def _told(found: Verified) -> Iterator[str]:
+def _reported(found: Verified) -> Iterator[str]:
     predicate = (found.statement or {}).get("predicate", {})
     run = predicate.get("run", {})
     if found.answer is Answer.VALID:

@@ -67,14 +67,14 @@ def upgrade_check(arguments: Namespace) -> int:
 def _with_risks(found: Sequence[Transition], arguments: Namespace) -> tuple[Transition, ...]:
     """Return the transitions with the objects of others that would be removed with a component, from the cluster."""
     going = {each.component: each.release for each in found if each.release}
-    risks = _asked(going, arguments) if going and arguments.snapshot == CLUSTER else {}
+    risks = _requested(going, arguments) if going and arguments.snapshot == CLUSTER else {}
     return tuple(
         replace(each, at_risk=risks.get(each.component, AtRisk(unknown=_ASK))) if each.release else each
         for each in found
     )
 
 
-def _asked(going: Mapping[str, str], arguments: Namespace) -> dict[str, AtRisk]:
+def _requested(going: Mapping[str, str], arguments: Namespace) -> dict[str, AtRisk]:
     from ..clients.helm.helm import Helm
     from ..clients.kube.cluster import Cluster
     from ..clients.kube.connection import connection_from
@@ -102,8 +102,8 @@ def _lines(found: Sequence[Transition]) -> Iterator[str]:
         groups.setdefault(f"same version, {each.reason}" if each.reason else "same version", []).append(each.component)
     yield from (f"{title}: {', '.join(names)}" for title, names in groups.items() if names)
     counted = Counter(each.verdict for each in found)
-    told = ", ".join(f"{counted[verdict]} {verdict}" for verdict in Verdict if counted[verdict])
-    yield f"{count(len(found), 'component')}: {told}"
+    reported = ", ".join(f"{counted[verdict]} {verdict}" for verdict in Verdict if counted[verdict])
+    yield f"{count(len(found), 'component')}: {reported}"
 
 
 def _versions(each: Transition) -> str:
@@ -114,8 +114,8 @@ def _versions(each: Transition) -> str:
 
 def _details(each: Transition) -> Iterator[str]:
     # A reason names its sources, except where nothing was found in them.
-    told = f" (asked: {'; '.join(each.sources)})" if each.verdict is Verdict.SAFE else ""
-    yield f"{each.reason}{told}"
+    reported = f" (asked: {'; '.join(each.sources)})" if each.verdict is Verdict.SAFE else ""
+    yield f"{each.reason}{reported}"
     if each.hint:
         yield f"do: {each.hint}"
     if each.at_risk is not None:

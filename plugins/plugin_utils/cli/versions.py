@@ -59,10 +59,10 @@ def kubernetes_asked(arguments: Namespace, request: Request) -> str:
     """
     from ..constraint.evaluate import parse_version
 
-    stated = arguments.kubernetes or (request.facts.server_version if request.facts else "")
-    if stated:
-        parse_version(stated)
-    return str(stated)
+    configured = arguments.kubernetes or (request.facts.server_version if request.facts else "")
+    if configured:
+        parse_version(configured)
+    return str(configured)
 
 
 def _pins(arguments: Namespace, request: Request, kubernetes: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
@@ -149,8 +149,8 @@ def _lines(
         table.append([*_cells(row), row.get("released", "-"), str(ends or "-"), *verdict])
     lines = _aligned(table)
     for row in constraints:
-        said = f": {row['support']}" if kubernetes else ""
-        lines.append(f"the recipe demands {row['name']} {row['value']}{said}")
+        reported = f": {row['support']}" if kubernetes else ""
+        lines.append(f"the recipe demands {row['name']} {row['value']}{reported}")
     if not whole:
         return lines
     for what, found in (("image", _image_rows(recorded)), ("value", _value_rows(recorded))):

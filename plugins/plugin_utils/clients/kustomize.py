@@ -93,14 +93,14 @@ def build(source: KustomizeSource, mirror: str = "", timeout_s: float = 120.0) -
         raise NotFoundError(subject, "is built by Kustomize, and neither kustomize nor kubectl is on PATH.", hint)
     # Git must not prompt for a password: nothing could enter one.
     result = run_command([*command, source.target], timeout_s, env={**os.environ, "GIT_TERMINAL_PROMPT": "0"})
-    said = " ".join([*command, source.target])
+    reported = " ".join([*command, source.target])
     hint = f"check that the controller reaches {source.source}, or put {source.file_name} into gpufleet_chart_mirror"
     if result.timed_out:
-        raise DeadlineError(subject, f"{said} was not done after {elapsed_text(timeout_s)}.", hint)
+        raise DeadlineError(subject, f"{reported} was not done after {elapsed_text(timeout_s)}.", hint)
     if result.rc != 0:
         lines = [line for line in excerpt(result.stderr).splitlines() if line.strip()]
         last = lines[-1] if lines else "it said nothing"
-        raise UnavailableError(subject, f"{said} failed: {last[:300]}", hint, (excerpt(result.stderr),))
+        raise UnavailableError(subject, f"{reported} failed: {last[:300]}", hint, (excerpt(result.stderr),))
     return result.stdout
 
 

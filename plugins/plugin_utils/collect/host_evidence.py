@@ -117,7 +117,7 @@ def read_evidence(path: Path) -> HostEvidence:
         raise InputError(str(path), found, "judge the run with the release that made it")
     run_dir = next((above.parent for above in path.parents if above.name == "evidence"), path.parent)
     whole = evidence.schema_version == _SCHEMA_VERSION
-    require_run(path, evidence.run_id, run_id_of(run_dir), stated=whole)
+    require_run(path, evidence.run_id, run_id_of(run_dir), configured=whole)
     if whole:
         require_moment(path, evidence.started, evidence.run_id)
     return evidence

@@ -290,11 +290,11 @@ def shared_facts(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:
     Kinds are in the order in which they are blamed: cables before software. What was not observed is left out.
     """
     leaves = _leaves(run_dir)
-    seen = host_facts_of(run_dir, site)
+    observed = host_facts_of(run_dir, site)
     found = {}
     for host in site.in_scope:
         facts = {"rack": host.rack, "leaf": leaves.get(host.name, "")}
-        facts |= {kind: seen.get(host.name, {}).get(kind, "") for kind in _KINDS}
+        facts |= {kind: observed.get(host.name, {}).get(kind, "") for kind in _KINDS}
         found[host.name] = {kind: value for kind, value in facts.items() if value}
     return found
 

@@ -60,8 +60,8 @@ def _facts(run_dir: Path, host: Host, kinds: Iterable[str]) -> dict[str, str]:
         path = run_dir / evidence_file(host.name, kind)
         if path.is_file():
             facts |= _collected(path)
-    stated = {"stated adapters": ", ".join(host.hcas)} if host.hcas else {}
-    return {"SKU": host.sku} | stated | facts if facts else {}
+    configured = {"stated adapters": ", ".join(host.hcas)} if host.hcas else {}
+    return {"SKU": host.sku} | configured | facts if facts else {}
 
 
 def _collected(path: Path) -> dict[str, str]:

@@ -32,12 +32,12 @@ _TIMED_OUT = (124, 137, 143)
 def node_script(limit_s: float) -> str:
     """Return the script: it runs all tools in parallel, each with its time limit, and then prints their output."""
     tools = load_host_tools().of_nodes()
-    asked = [f"ask {tool.name} {_seconds(tool, limit_s)} {shlex.join(tool.node_command)} &" for tool in tools]
+    requested = [f"ask {tool.name} {_seconds(tool, limit_s)} {shlex.join(tool.node_command)} &" for tool in tools]
     return "\n".join(
         (
             "export LC_ALL=C",
             f'ask() {{ n={OUT}/$1; s=$2; shift 2; timeout "$s" "$@" >$n 2>$n.err; echo $? >$n.rc; }}',
-            *asked,
+            *requested,
             "wait",
             f"for t in {' '.join(tool.name for tool in tools)}; do",
             f'  echo "{_BEGIN} $t $(cat {OUT}/$t.rc)"; head -c {_MOST_BYTES} {OUT}/$t; echo',

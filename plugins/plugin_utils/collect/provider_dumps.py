@@ -49,13 +49,13 @@ _GKE_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)-gke\.(\d+)")
 def _gke_driver(pool: Row, accelerator: Row) -> str:
     """Return whether GKE installs the driver of an accelerator (its API, GPUDriverInstallationConfig)."""
     config = accelerator.get("gpuDriverInstallationConfig")
-    stated = str((config or {}).get("gpuDriverVersion") or "")
-    if stated == "INSTALLATION_DISABLED":
+    configured = str((config or {}).get("gpuDriverVersion") or "")
+    if configured == "INSTALLATION_DISABLED":
         return _DISABLED
-    if stated in ("DEFAULT", "LATEST"):
+    if configured in ("DEFAULT", "LATEST"):
         return _INSTALLED
-    if stated not in ("", "GPU_DRIVER_VERSION_UNSPECIFIED"):
-        return f"Unknown({stated})"
+    if configured not in ("", "GPU_DRIVER_VERSION_UNSPECIFIED"):
+        return f"Unknown({configured})"
     version = _GKE_VERSION.fullmatch(str(pool.get("version")))
     if version is None:
         return "NotConfigured" if config is None else "NotInstalled"
@@ -114,17 +114,17 @@ _DUMPS = {
 }
 
 
-def provider_readings(stated: Iterable[str]) -> dict[str, Attributes]:
+def provider_readings(configured: Iterable[str]) -> dict[str, Attributes]:
     """Return the readings of each part of a snapshot for which a dump is given.
 
     Args:
-        stated: `PART=FILE`, where the file has the output of the provider's tool.
+        configured: `PART=FILE`, where the file has the output of the provider's tool.
 
     Raises:
         InputError: no such part, one twice, or a file that cannot be read or is not what that tool prints.
     """
     found: dict[str, Attributes] = {}
-    for text in stated:
+    for text in configured:
         part, _equals, place = (word.strip() for word in text.partition("="))
         if part not in _DUMPS or not place:
             raise InputError(f"provider {text!r}", "is no PART=FILE.", f"parts are {', '.join(_DUMPS)}")

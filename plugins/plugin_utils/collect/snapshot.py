@@ -104,10 +104,10 @@ def result_of(found: Mapping[str, Host], missing: Mapping[str, str], hint: str) 
         reason = f"not read: {text or 'the run has no hosts'}"
         return CollectorResult(state=Collected.FAILED, reason=reason, hint=hint)
     unread = Counter(fact for host in found.values() for fact in host.unread)
-    told = ", ".join(f"{fact} of {count}" for fact, count in sorted(unread.items()))
+    reported = ", ".join(f"{fact} of {count}" for fact, count in sorted(unread.items()))
     parts = [f"{count(len(found), 'host')} read"]
     parts += [f"{len(missing)} not read: {text}"] if missing else []
-    parts += [f"not all of them gave {told}"] if told else []
+    parts += [f"not all of them gave {reported}"] if reported else []
     return CollectorResult(state=Collected.WHOLE, reason="; ".join(parts), hint=hint if missing else "")
 
 
@@ -263,13 +263,13 @@ def read_pod(obj: Json) -> PodImages | None:
         for part in ("initContainers", "containers")
         for c in spec.get(part) or ()
     )
-    stated = dict(images)
+    configured = dict(images)
     status = obj.get("status") or {}
     digests = tuple(
-        (stated[c["name"]], intern(found.group(1)))
+        (configured[c["name"]], intern(found.group(1)))
         for part in ("initContainerStatuses", "containerStatuses")
         for c in status.get(part) or ()
-        if c.get("name") in stated and (found := _DIGEST.search(str(c.get("imageID") or "")))
+        if c.get("name") in configured and (found := _DIGEST.search(str(c.get("imageID") or "")))
     )
     return PodImages(intern(_workload(metadata, owner)), images, digests)
 
@@ -343,10 +343,11 @@ def read_slice(obj: Json) -> SliceDevices:
     place = f"{spec['driver']}/{pool['name']}"
     devices = {}
     for device in spec.get("devices") or ():
-        said = device if "attributes" in device or "capacity" in device else device.get("basic") or {}
-        attributes = {key: _only(value) for key, value in (said.get("attributes") or {}).items()}
+        reported = device if "attributes" in device or "capacity" in device else device.get("basic") or {}
+        attributes = {key: _only(value) for key, value in (reported.get("attributes") or {}).items()}
         capacity = {
-            f"capacity.{key}": str((value or {}).get("value")) for key, value in (said.get("capacity") or {}).items()
+            f"capacity.{key}": str((value or {}).get("value"))
+            for key, value in (reported.get("capacity") or {}).items()
         }
         devices[f"{place}/{device['name']}"] = {**redact_data(attributes), **capacity}
     return SliceDevices(str(spec.get("nodeName") or ""), devices, (place, int(pool.get("generation") or 0)))
@@ -461,8 +462,8 @@ def collect_cluster(
         BringupError: all collectors failed.
     """
     taken = now_utc()
-    asked = [entry for entry in _COLLECTORS.items() if only is None or entry[0] in only]
-    found = map_bounded(lambda entry: run_collector(*entry, cluster, limit_s), asked, 3)
+    requested = [entry for entry in _COLLECTORS.items() if only is None or entry[0] in only]
+    found = map_bounded(lambda entry: run_collector(*entry, cluster, limit_s), requested, 3)
     reasons = [entry.result for entry in found if entry.result.state is Collected.FAILED]
     if len(reasons) == len(found):
         raise BringupError("snapshot", f"no collector got an answer; the first: {reasons[0].reason}", reasons[0].hint)
@@ -500,9 +501,9 @@ def run_collector(name: str, collector: Collector, cluster: Cluster, limit_s: fl
 
 
 def _server(look: Look) -> Parts:
-    said = look.cluster.transport.json("GET", "/version")
+    reported = look.cluster.transport.json("GET", "/version")
     words = {"version": "gitVersion", "platform": "platform", "go_version": "goVersion"}
-    server = Server(**{field: str(said.get(word) or "") for field, word in words.items()})
+    server = Server(**{field: str(reported.get(word) or "") for field, word in words.items()})
     identity = cluster_identity(look.cluster)
     return {"server": server, "cluster_uid": identity.uid, "rehearsal": identity.rehearsal}
 
@@ -560,8 +561,8 @@ def _classes(look: Look) -> Parts:
 def _class(parts: tuple[str, ...], obj: dict[str, Any]) -> tuple[str, Attributes]:
     """Return name and fields of a class, and its annotation for being the default."""
     notes = obj["metadata"].get("annotations") or {}
-    stated = {"default": notes[_DEFAULT_CLASS]} if _DEFAULT_CLASS in notes else {}
-    return read_fields({**obj, **stated}, *parts)
+    configured = {"default": notes[_DEFAULT_CLASS]} if _DEFAULT_CLASS in notes else {}
+    return read_fields({**obj, **configured}, *parts)
 
 
 _COLLECTORS: dict[str, Collector] = {

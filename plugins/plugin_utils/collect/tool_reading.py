@@ -113,8 +113,8 @@ def _failure(tool: HostTool, run: ToolRun) -> ProbeFailure | None:
 
 def _ended(run: ToolRun) -> str:
     # On one line, since it becomes part of a sentence.
-    said = excerpt(" ".join(f"{run.stdout} {run.stderr}".split()), 300)
-    return f"`{' '.join(run.argv)}` ended with {run.rc}: {said}"
+    reported = excerpt(" ".join(f"{run.stdout} {run.stderr}".split()), 300)
+    return f"`{' '.join(run.argv)}` ended with {run.rc}: {reported}"
 
 
 def read_tools(host: str, run_dir: Path, owner: DriverOwner, tools: Sequence[HostTool]) -> list[Any]:

@@ -30,9 +30,9 @@ def api_workload(item: Json, now: datetime) -> Workload | None:
     service = (item.get("spec") or {}).get("service")
     if not service:
         return None
-    said, name = condition(item, "Available"), str(item["metadata"]["name"])
+    reported, name = condition(item, "Available"), str(item["metadata"]["name"])
     ready = is_true(item, "Available")
-    words = str(said.get("message") or said.get("reason") or "nobody asked it yet")
+    words = str(reported.get("message") or reported.get("reason") or "nobody asked it yet")
     return Workload(
         kind=API_SERVICES.kind,
         name=name,
@@ -44,5 +44,5 @@ def api_workload(item: Json, now: datetime) -> Workload | None:
         state="ready" if ready else "pending",
         cause="" if ready else NOT_AVAILABLE,
         reason="" if ready else f"the API server does not reach it: {words}"[:400],
-        ready_for_s=round(age_s(str(said.get("lastTransitionTime") or ""), now), 1) if ready else 0.0,
+        ready_for_s=round(age_s(str(reported.get("lastTransitionTime") or ""), now), 1) if ready else 0.0,
     )

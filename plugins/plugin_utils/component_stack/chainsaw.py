@@ -64,13 +64,13 @@ def parse(text: str) -> Expression:
         tree = compiled(text).parsed
         nodes = tuple(_nodes(tree))
     except (JMESPathError, RecursionError) as error:
-        raise InputError(subject, f"is not known here: {_said(error)}.") from None
+        raise InputError(subject, f"is not known here: {_reported(error)}.") from None
     known = Functions().FUNCTION_TABLE
     for node in nodes:
         if node["type"] == "function_expression":
             _require_function(node, known, subject)
     names = frozenset(node["value"] for node in nodes if node["type"] == "field")
-    return Expression(text, names, lambda value: _asked(tree, value, subject))
+    return Expression(text, names, lambda value: _requested(tree, value, subject))
 
 
 def _nodes(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -91,13 +91,13 @@ def _require_function(node: Mapping[str, Any], known: Mapping[str, Any], subject
         raise InputError(subject, f"{name}() with {count} arguments is not known here; it takes {len(takes)}.")
 
 
-def _asked(tree: Mapping[str, Any], value: Any, subject: str) -> Any:
+def _requested(tree: Mapping[str, Any], value: Any, subject: str) -> Any:
     from jmespath.exceptions import JMESPathError
 
     try:
         return _interpreter().visit(tree, value)
     except (JMESPathError, RecursionError, ArithmeticError, TypeError) as error:
-        raise InputError(subject, f"says nothing: {_said(error)}.") from None
+        raise InputError(subject, f"says nothing: {_reported(error)}.") from None
 
 
 @cache
@@ -128,7 +128,7 @@ def _interpreter() -> Any:
     return Interpreter(Options(custom_functions=OurFunctions()))
 
 
-def _said(error: Exception) -> str:
+def _reported(error: Exception) -> str:
     """Return an error in one line. The package shows the place in the lines below it."""
     from jmespath.exceptions import JMESPathTypeError
 
@@ -295,13 +295,13 @@ def mismatch(wanted: Any, found: Any, path: str = "") -> str:
         for key, value in wanted.items():
             text = _EXPRESSION.fullmatch(str(key))
             if text is not None:
-                told = _told(text[1], value, found, path)
+                reported = _messages(text[1], value, found, path)
             elif not isinstance(found, Mapping) or key not in found:
-                told = f"{path}.{key} is not there".lstrip(".")
+                reported = f"{path}.{key} is not there".lstrip(".")
             else:
-                told = mismatch(value, found[key], f"{path}.{key}".lstrip("."))
-            if told:
-                return told
+                reported = mismatch(value, found[key], f"{path}.{key}".lstrip("."))
+            if reported:
+                return reported
         return ""
     if isinstance(wanted, list):
         if not isinstance(found, list) or len(found) != len(wanted):
@@ -311,7 +311,7 @@ def mismatch(wanted: Any, found: Any, path: str = "") -> str:
     return "" if same(wanted, found) else f"{path} is {_shown(found)}, expected {_shown(wanted)}"
 
 
-def _told(text: str, value: Any, found: Any, path: str) -> str:
+def _messages(text: str, value: Any, found: Any, path: str) -> str:
     """Return how the result of an expression differs from the wanted value. Empty if it does not."""
     actual = parse(text).of(found)
     if isinstance(value, Mapping | list):

@@ -90,10 +90,10 @@ def _of_chart(helm: Helm, cluster: Cluster, component: Component) -> list[str]:
 
 
 def _of_manifest(cluster: Cluster, component: Component, manifest: Manifest) -> list[str]:
-    seen = applied_again(cluster, component, manifest)
-    if seen is None:
+    observed = applied_again(cluster, component, manifest)
+    if observed is None:
         return []
-    live, again = seen
+    live, again = observed
     return edited_fields(manifest.body, live) if again is None else changed_fields(manifest.body, live, again)
 
 
@@ -129,9 +129,9 @@ def _content(body: Json, wanted: Json) -> Json:
 
     The server counts its changes in other annotations.
     """
-    metadata, stated = body.get("metadata") or {}, wanted.get("metadata") or {}
+    metadata, configured = body.get("metadata") or {}, wanted.get("metadata") or {}
     kept = {
-        name: {key: (metadata.get(name) or {}).get(key) for key in stated.get(name) or {}}
+        name: {key: (metadata.get(name) or {}).get(key) for key in configured.get(name) or {}}
         for name in ("labels", "annotations")
     }
     return {**{name: value for name, value in body.items() if name != "status"}, "metadata": kept}

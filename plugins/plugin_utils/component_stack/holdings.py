@@ -128,7 +128,7 @@ def _at_risk(helm: Helm, cluster: Cluster, component: str, going: Mapping[str, s
         bodies = _bodies(helm.manifest(release, namespace), component)
         definitions |= {str(body["metadata"]["name"]) for body in bodies if body.get("kind") == CRDS.kind}
     except BringupError as error:
-        unknown.append(_told(error))
+        unknown.append(_reported(error))
     if not definitions:
         # A release does not list what the chart has in crds/.
         unknown.append("which definitions it has is not recorded, and its release brings none")
@@ -137,7 +137,7 @@ def _at_risk(helm: Helm, cluster: Cluster, component: str, going: Mapping[str, s
         try:
             found = [metadata for metadata in _all_of(cluster, definition) if not _is_made(metadata)]
         except BringupError as error:
-            unknown.append(_told(error))
+            unknown.append(_reported(error))
             continue
         others = [each for each in found if not any(is_own({"metadata": each}, key) for key in going.values())]
         objects[definition] = tuple(sorted(_of_others(others, component, definition)))
@@ -165,7 +165,7 @@ def _all_of(cluster: Cluster, definition: str) -> list[Json]:
     return []
 
 
-def _told(error: BringupError) -> str:
+def _reported(error: BringupError) -> str:
     return f"{error.subject}: {error.reason.rstrip('.')}"
 
 

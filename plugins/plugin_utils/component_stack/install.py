@@ -225,14 +225,14 @@ class Installer:
         Raises:
             BringupError: a chart does not exist, does not render, or has CRDs that would not be applied.
         """
-        told = {}
+        reported = {}
         for component in components:
             step = plan.step(component.name)
             if step.action.changes:
                 complete = preview_manifests(self.cluster, component, take_over=step.take_over)
                 complete = (not component.has_chart or self._preview_chart(component, step)) and complete
-                told[component.name] = "server" if complete else "predicted"
-        return told
+                reported[component.name] = "server" if complete else "predicted"
+        return reported
 
     def _preview_chart(self, component: Component, step: Step) -> bool:
         request = self.request(component, 0)

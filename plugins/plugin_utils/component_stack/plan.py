@@ -252,8 +252,8 @@ _STATES = {
 def _state_text(release: Release) -> str:
     if release.status == "failed" and release.revision == 1:
         return "the release is failed: its first installation did not succeed"
-    said = _STATES.get(release.status)
-    return f"the release is {release.status}" + (f": {said}" if said else "")
+    reported = _STATES.get(release.status)
+    return f"the release is {release.status}" + (f": {reported}" if reported else "")
 
 
 def _ours(component: Component, installed: Installed, release: Release, take_over: bool) -> Step:
@@ -315,9 +315,9 @@ def _absent(component: Component, installed: Installed, policy: str) -> Step:
 
 def _chosen(component: Component, found: Existing, policy: str, release: Release | None) -> Step:
     """Return the step for an unmanaged installation, by the policy of the site."""
-    seen = first_of(found.seen, 3)
+    observed = first_of(found.seen, 3)
     version = (release.chart_version if release else "") or found.version
-    what = f"{component.name} {version}".rstrip() + f" is already installed by {found.owner} ({seen})"
+    what = f"{component.name} {version}".rstrip() + f" is already installed by {found.owner} ({observed})"
     made = _made(component, Action.REFUSE, release)
     # In another namespace it would stay beside ours in place of becoming ours.
     movable = not found.release and not found.reconciles and set(found.namespaces) <= {component.namespace}

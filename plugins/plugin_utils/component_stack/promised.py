@@ -84,8 +84,8 @@ def promised_by(bodies: Iterable[Any], namespace: str) -> tuple[Promised, ...]:
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
         if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
             raise InputError("manifest of the release", f"has a {body['kind']} without a name.")
-        stated = body.get("spec")
-        spec = stated if isinstance(stated, Mapping) else {}
+        configured = body.get("spec")
+        spec = configured if isinstance(configured, Mapping) else {}
         replicas = spec.get("replicas")
         found += [
             Promised(

@@ -147,9 +147,9 @@ def _one(
         return made("refuse", reason, f"helm history {component.name} -n {component.namespace}")
     if not release and not own and not (remove_crds and have.crds):
         return made("absent")
-    told = ", ".join(f"{count} of {name}" for name, count in sorted(have.strangers.items()) if count)
+    reported = ", ".join(f"{count} of {name}" for name, count in sorted(have.strangers.items()) if count)
     word = "go with their definitions" if remove_crds else "stay, with nothing that looks after them"
-    return made("remove", f"objects that are not ours {word}: {told}" if told else "")
+    return made("remove", f"objects that are not ours {word}: {reported}" if reported else "")
 
 
 def custom_refs(bodies: Iterable[Json], groups: Collection[str], namespace: str) -> tuple[Ref, ...]:
@@ -242,7 +242,7 @@ def removal_lines(removals: Collection[Removal], namespaces: Collection[str]) ->
 
 def kept_lines(removals: Collection[Removal]) -> list[str]:
     """Return the lines on what is left of removed components."""
-    told = [f"{entry.component}: {entry.reason}" for entry in removals if entry.action == "remove" and entry.reason]
+    reported = [f"{entry.component}: {entry.reason}" for entry in removals if entry.action == "remove" and entry.reason]
     keeps = any(entry.action == "remove" and entry.release and entry.keeps_crds for entry in removals)
     hint = "-e gpufleet_remove_crds=true takes them away, with every object of their kinds"
-    return [f"note     {text}" for text in told] + ([f"stays    definitions; {hint}"] if keeps else [])
+    return [f"note     {text}" for text in reported] + ([f"stays    definitions; {hint}"] if keeps else [])

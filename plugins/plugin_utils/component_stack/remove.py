@@ -186,9 +186,9 @@ class Remover:
             self.cluster.delete(kind, ref.name, ref.namespace if kind.namespaced else "", uid=uid)
         deadline, again = Deadline.after(self.drain_s), []
         while left:
-            seen = [(kind, ref, uid, self._find(kind, ref)) for kind, ref, uid in left]
-            again += [(ref, found) for _kind, ref, uid, found in seen if found is not None and _uid(found) != uid]
-            left = [(kind, ref, uid) for kind, ref, uid, found in seen if found is not None and _uid(found) == uid]
+            observed = [(kind, ref, uid, self._find(kind, ref)) for kind, ref, uid in left]
+            again += [(ref, found) for _kind, ref, uid, found in observed if found is not None and _uid(found) != uid]
+            left = [(kind, ref, uid) for kind, ref, uid, found in observed if found is not None and _uid(found) == uid]
             if left and deadline.left_s <= 0:
                 raise self._held(entry, *left[0][:2])
             if left:
@@ -262,8 +262,8 @@ class Remover:
             again = self._drain(entry, [Ref(api_version="v1", kind="Namespace", name=name)])
         except DeadlineError as error:
             conditions = ((self.cluster.find(NAMESPACES, name) or {}).get("status") or {}).get("conditions") or ()
-            said = [str(condition.get("message")) for condition in conditions if condition.get("status") == "True"]
-            reason = f"{error.reason} {' '.join(said)}".strip()[:400]
+            reported = [str(condition.get("message")) for condition in conditions if condition.get("status") == "True"]
+            reason = f"{error.reason} {' '.join(reported)}".strip()[:400]
             return Gone(
                 component=entry.component, state="blocked", reason=reason, hint=f"kubectl get namespace {name} -o yaml"
             )

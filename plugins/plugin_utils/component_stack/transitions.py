@@ -138,23 +138,26 @@ def installed_in(snapshot: Snapshot) -> Installed:
 def not_seen(components: Collection[Component], snapshot: Snapshot) -> dict[str, tuple[str, str]]:
     """Return why a snapshot does not show the state of a component, and what to do, by name."""
     found = {component.name: _not_seen(component, snapshot) for component in components}
-    return {name: said for name, said in found.items() if said is not None}
+    return {name: reported for name, reported in found.items() if reported is not None}
 
 
 def _not_seen(component: Component, snapshot: Snapshot) -> tuple[str, str] | None:
     hint = "take a snapshot that sees it"
     if not snapshot.whole("releases"):
-        seen = snapshot.collectors["releases"]
-        return f"what is installed is not known: {seen.reason or 'its releases were not looked at'}", seen.hint or hint
+        observed = snapshot.collectors["releases"]
+        return (
+            f"what is installed is not known: {observed.reason or 'its releases were not looked at'}",
+            observed.hint or hint,
+        )
     if not component.has_chart:
         return "it is manifests, and a snapshot has Helm releases alone", "gate 4 in check mode tells (--check --diff)"
     charts = {release.chart for release in snapshot.releases.values()}
     known = marks().components.get(component.name)
     if component.release in snapshot.releases or _chart(component) in charts or not (known and known.images):
         return None
-    seen, none = snapshot.collectors["workloads"], "there is no Helm release of it"
+    observed, none = snapshot.collectors["workloads"], "there is no Helm release of it"
     if not snapshot.whole("workloads"):
-        return f"{none}, and whether something else runs it is not known: {seen.reason}", seen.hint or hint
+        return f"{none}, and whether something else runs it is not known: {observed.reason}", observed.hint or hint
     if there := runs_without_release(component.name, snapshot):
         return f"{none}, and {there} runs its image: whose that is, a snapshot does not say", "look whose it is"
     return None
@@ -240,8 +243,8 @@ def _transition(component: Component, step: Step, installed: Installed) -> Trans
     if step.action is Action.UNCHANGED or (component.has_chart and _same_version(component, release)):
         # The digest also covers the version as it is written, and a snapshot has no digest.
         known = DIGEST_LABEL in installed.labels[component.release] and release.chart_version == component.version
-        told = step.reason if known else ""
-        return replace(made, verdict=Verdict.SAME, reason=told)
+        reported = step.reason if known else ""
+        return replace(made, verdict=Verdict.SAME, reason=reported)
     if step.replaced:
         hint = "choose a time at which its pods may stop: gate 4 deletes these, then upgrades"
         return replace(made, verdict=Verdict.MANUAL, hint=hint, sources=crossing.sources)

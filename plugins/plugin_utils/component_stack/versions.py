@@ -156,8 +156,8 @@ def kubernetes_lines(pins: Mapping[str, str], kubernetes: str, recorded: Version
         found = {name: supported_on(recorded.components.get(name), pinned, kubernetes) for name, pinned in pins.items()}
     except InputError:
         return []
-    said = [f"{name} {pins[name]} ({why})" for name, (support, why) in found.items() if support is Support.NOT_MET]
-    return [f"Kubernetes {kubernetes} is not what these charts are for: {'; '.join(said)}"] if said else []
+    reported = [f"{name} {pins[name]} ({why})" for name, (support, why) in found.items() if support is Support.NOT_MET]
+    return [f"Kubernetes {kubernetes} is not what these charts are for: {'; '.join(reported)}"] if reported else []
 
 
 def apart(pair: Pair, pins: Mapping[str, str], recorded: Versions) -> str:

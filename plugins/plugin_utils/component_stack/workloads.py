@@ -263,8 +263,8 @@ def _node(pod: Json) -> str:
 def is_observed(obj: Json) -> bool:
     """Tell whether the status of a workload is that of its newest generation."""
     generation = obj["metadata"].get("generation", 0)
-    seen = (obj.get("status") or {}).get("observedGeneration")
-    return seen is None or int(seen) >= int(generation)
+    observed = (obj.get("status") or {}).get("observedGeneration")
+    return observed is None or int(observed) >= int(generation)
 
 
 def _progress(kind: str, obj: Json) -> tuple[int, int, str]:
@@ -314,13 +314,13 @@ def _unmade(kind: str, obj: Json, own: Iterable[Json], warnings: Callable[[], It
     if kind == "Deployment":
         return ""
     since = max(to_the_second(made["metadata"].get("creationTimestamp")) for made in (obj, *own))
-    said = [("", "")]
+    reported = [("", "")]
     for event in warnings():
         about = event.get("involvedObject") or {}
         mine = (about.get("kind"), about.get("name")) == (kind, obj["metadata"]["name"])
         if mine and says_unmade(event) and said_at(event) >= since:
-            said.append((said_at(event), str(event.get("message") or "")))
-    return _in_short(_WHO.sub("", max(said)[1]))
+            reported.append((said_at(event), str(event.get("message") or "")))
+    return _in_short(_WHO.sub("", max(reported)[1]))
 
 
 def _in_short(message: object) -> str:
@@ -354,14 +354,14 @@ def pod_trouble(pod: Json, now: datetime, grace_s: float) -> tuple[str, str, str
     for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         waiting = (container.get("state") or {}).get("waiting") or {}
         word, message = str(waiting.get("reason", "")), str(waiting.get("message", ""))[:200]
-        said = f"container {container.get('name')} of pod {name}: {word}" + (f" ({message})" if message else "")
+        reported = f"container {container.get('name')} of pod {name}: {word}" + (f" ({message})" if message else "")
         if word in _PULL and old:
-            return "image-pull-failed", f"{said}, image {container.get('image', '')}", name
+            return "image-pull-failed", f"{reported}, image {container.get('image', '')}", name
         if word in _CONFIG and old:
-            return "pod-config-error", said, name
+            return "pod-config-error", reported, name
         if word == "CrashLoopBackOff" and int(container.get("restartCount", 0)) >= _CRASHES:
             last = ((container.get("lastState") or {}).get("terminated") or {}).get("exitCode")
-            return "pod-crash-looping", said if last is None else f"{said}, last exit code {last}", name
+            return "pod-crash-looping", reported if last is None else f"{reported}, last exit code {last}", name
     return None
 
 

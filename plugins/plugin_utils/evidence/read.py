@@ -70,15 +70,15 @@ def unpack_run(archive: Path, directory: Path) -> Path:
 
 
 def _safe(tar: tarfile.TarFile, archive: Path) -> Iterator[tuple[tarfile.TarInfo, PurePosixPath]]:
-    size, seen = 0, set()
+    size, observed = 0, set()
     for member in tar:
         place = PurePosixPath(member.name)
         size += member.size
         if place.is_absolute() or ".." in place.parts or not (member.isfile() or member.isdir()):
             raise InputError(str(archive), f"has {member.name!r} in it, and files of a run alone are expected.")
-        if place in seen and member.isfile():
+        if place in observed and member.isfile():
             raise InputError(str(archive), f"has {member.name!r} in it twice.")
         if size > _MOST_BYTES:
             raise InputError(str(archive), f"is larger than {_MOST_BYTES >> 30} GiB.", "unpack it and name the run")
-        seen.add(place)
+        observed.add(place)
         yield member, place

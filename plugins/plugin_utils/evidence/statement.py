@@ -101,9 +101,9 @@ def _run(record: RunRecord, *, full: bool) -> dict[str, Any]:
         )
         if so
     ]
-    told = {"id": record.run_id, "site": record.site, "started": record.started, "updated": record.updated}
-    told |= {"verdict": run_summary(record), "command": redact(record.command)} if full else {}
-    return told | {"kind": kind, "unproven": unproven, "nodes": record.nodes, "quarantined": record.quarantined}
+    reported = {"id": record.run_id, "site": record.site, "started": record.started, "updated": record.updated}
+    reported |= {"verdict": run_summary(record), "command": redact(record.command)} if full else {}
+    return reported | {"kind": kind, "unproven": unproven, "nodes": record.nodes, "quarantined": record.quarantined}
 
 
 def _recipe(run: Run) -> dict[str, Any] | None:
@@ -127,9 +127,9 @@ def _snapshot(run: Run) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     wanted, per_dimension = (run.recipe or {}).get("criteria", {}), {}
-    seen = _seen(run)
+    observed = _observed(run)
     for name, value in sorted(wanted.items()):
-        found = seen.get(name, "")
+        found = observed.get(name, "")
         per_dimension[name] = {"recipe": value, "cluster": found, "matched": found == value if found else None}
     answers = [entry["matched"] for entry in per_dimension.values()]
     matched = False if False in answers else True if answers and None not in answers else None
@@ -139,7 +139,7 @@ def _snapshot(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _seen(run: Run) -> dict[str, str]:
+def _observed(run: Run) -> dict[str, str]:
     """Return the criteria from the snapshot; empty if it cannot be read."""
     from ..snapshot.formats import parse_snapshot
 
@@ -153,7 +153,7 @@ def _seen(run: Run) -> dict[str, str]:
 
 def _verdict(run: Run, verdict: GateVerdict, *, full: bool) -> dict[str, Any]:
     taken = verdict.taken_over
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "gate": verdict.gate,
         "status": verdict.status.value,
         "checks": verdict.checks,
@@ -166,7 +166,7 @@ def _verdict(run: Run, verdict: GateVerdict, *, full: bool) -> dict[str, Any]:
         "durationSeconds": verdict.duration_s,
     }
     more = {"message": redact(verdict.message), "keyFigure": verdict.key_figure}
-    return told | (more if full else {})
+    return reported | (more if full else {})
 
 
 def _decisions(record: RunRecord, mask: _Mask, *, full: bool) -> dict[str, Any]:
@@ -206,8 +206,8 @@ def _quarantine(run: Run, mask: _Mask, *, full: bool) -> list[dict[str, Any]]:
 def _cluster(run: Run, *, full: bool) -> dict[str, str]:
     path = run.path / CLUSTER
     found = load_json(path) if path.is_file() else {}
-    told = {"Kubernetes": str(found.get("version", ""))} if found.get("version") else {}
-    return told | ({"cluster": str(found.get("uid", ""))} if full else {})
+    reported = {"Kubernetes": str(found.get("version", ""))} if found.get("version") else {}
+    return reported | ({"cluster": str(found.get("uid", ""))} if full else {})
 
 
 def _unmasked(text: str) -> str:

@@ -64,8 +64,8 @@ def verify(content: bytes, source: str, trust: Trust, run: Run | None = None) ->
     looked = _Signatures(envelope)
     looked.look(trust)
     wrong = list(looked.wrong)
-    told = {"answer": claim.answer.value, "reasons": list(claim.reasons)}
-    if statement["predicate"]["claim"] != told:
+    reported = {"answer": claim.answer.value, "reasons": list(claim.reasons)}
+    if statement["predicate"]["claim"] != reported:
         wrong.append("the statement claims something else than what it says of its gates gives")
     if run is not None:
         wrong += compared(run, statement)

@@ -101,9 +101,11 @@ def dependencies_of(
     elif has_hosts(gate, kind) and kind is not SubjectKind.NODE:
         own[HOSTS] = ", ".join(sorted(host.name for host in site.in_scope))
     private = json.loads(state.whole.get(THRESHOLDS) or "{}")
-    stated = {name: {**private.get(name, {}), **site.settings.get(name, {})} for name in (gate, check)}
-    settings = {name: _judging(name, options) for name, options in stated.items()}
-    own[SETTINGS] = json.dumps({name: stated for name, stated in settings.items() if stated}, sort_keys=True)
+    configured = {name: {**private.get(name, {}), **site.settings.get(name, {})} for name in (gate, check)}
+    settings = {name: _judging(name, options) for name, options in configured.items()}
+    own[SETTINGS] = json.dumps(
+        {name: configured for name, configured in settings.items() if configured}, sort_keys=True
+    )
     names = sorted(set(hosts)) if has_hosts(gate, kind) else []
     return Dependencies(own=own, hosts={name: dict(state.hosts.get(name, {})) for name in names})
 
@@ -125,11 +127,11 @@ def changes(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str
     """
     found = list(_compared("", before.own, now.own, (NCCL,)))
     for host, facts in before.hosts.items():
-        seen = now.hosts.get(host, {})
-        if facts and seen:
-            found.extend(_compared(host, facts, seen, tuple(not_looked_at)))
+        observed = now.hosts.get(host, {})
+        if facts and observed:
+            found.extend(_compared(host, facts, observed, tuple(not_looked_at)))
         else:
-            found.append(Change(host, "host", "seen" if facts else NOT_SEEN, "seen" if seen else NOT_SEEN))
+            found.append(Change(host, "host", "seen" if facts else NOT_SEEN, "seen" if observed else NOT_SEEN))
     return tuple(sorted(found))
 
 

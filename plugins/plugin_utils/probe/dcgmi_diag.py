@@ -148,12 +148,12 @@ def _test(category: str, value: Any) -> DiagTest:
     if "test_summary" in test:
         summary = _result(test["test_summary"])
         # The summary says fail for reasons that no single GPU has, too, and has messages of its own.
-        said = {warning for result in results for warning in result.warnings}
-        told = {line for result in results for line in result.info}
+        reported = {warning for result in results for warning in result.warnings}
+        messages = {line for result in results for line in result.info}
         if (
             summary.status not in {result.status for result in results}
-            or set(summary.warnings) - said
-            or set(summary.info) - told
+            or set(summary.warnings) - reported
+            or set(summary.info) - messages
         ):
             results += (summary,)
     if not results:

@@ -352,11 +352,11 @@ def _load(test: GpuTest, facts: Facts) -> None:
     if test.load is not None:
         raise _Broken(f"tells the load of GPU {test.slot} a second time")
     seconds = _number(facts["seconds"])
-    told = [None if facts[name] is None else _number(facts[name]) for name in ("loaded_s", "limit_w", "mean_w")]
-    loaded_s = told[0]
+    reported = [None if facts[name] is None else _number(facts[name]) for name in ("loaded_s", "limit_w", "mean_w")]
+    loaded_s = reported[0]
     if seconds < 0 or (loaded_s is not None and not 0 <= loaded_s <= seconds):
         raise _Broken(f"says {loaded_s} s under load in {seconds} s")
-    test.load = Load(seconds, *told)
+    test.load = Load(seconds, *reported)
 
 
 _EVENTS = {"gpu": _gpu, "op": _op, "reference": _reference, "rate": _rate, "load": _load}

@@ -30,11 +30,11 @@ def parse(text: str) -> tuple[PortCounters, ...]:
 
 
 def _device(name: str, lines: list[str]) -> PortCounters:
-    told = [line.rstrip() for line in lines if line.strip()]
-    if not told or told[0].strip() != _TITLE:
-        raise unreadable(TOOL, f"{name or 'a device'}: {told[0] if told else ''}", f"`{_TITLE}`")
+    reported = [line.rstrip() for line in lines if line.strip()]
+    if not reported or reported[0].strip() != _TITLE:
+        raise unreadable(TOOL, f"{name or 'a device'}: {reported[0] if reported else ''}", f"`{_TITLE}`")
     counters: dict[str, int] = {}
-    for line in told[1:]:
+    for line in reported[1:]:
         match = _COUNTER.fullmatch(line)
         if match is None:
             raise unreadable(TOOL, line, "`rx_packets: 17`")

@@ -132,10 +132,10 @@ def _figure(entry: dict[str, Any], name: str) -> float:
 
 
 def _percentiles(latency: dict[str, Any]) -> dict[float, float]:
-    stated = latency.get("percentile")
-    if stated is None:
+    configured = latency.get("percentile")
+    if configured is None:
         return {}
-    table = an_object(stated, TOOL, "percentile")
+    table = an_object(configured, TOOL, "percentile")
     wrong = next((name for name in table if not _PERCENTILE.fullmatch(name)), None)
     if wrong is not None:
         raise unreadable(TOOL, f"percentile {wrong!r}", "percentiles such as 99.000000")

@@ -37,15 +37,15 @@ def parse(text: str) -> dict[str, Adapter]:
     lines = plain(text).strip().splitlines()
     if lines == [NONE]:
         return {}
-    said: dict[str, dict[str, str]] = {}
+    reported: dict[str, dict[str, str]] = {}
     for line in lines:
         match = _LINE.fullmatch(line)
         if match is None:
             raise unreadable(TOOL, line, "ADAPTER/FILE:VALUE")
-        said.setdefault(match["name"], {})[match["file"]] = match["value"].strip()
-    if not said:
+        reported.setdefault(match["name"], {})[match["file"]] = match["value"].strip()
+    if not reported:
         raise unreadable(TOOL, "no adapter", f"at least one, or {NONE!r}")
-    return {name: _adapter(files) for name, files in sorted(said.items())}
+    return {name: _adapter(files) for name, files in sorted(reported.items())}
 
 
 def _adapter(files: dict[str, str]) -> Adapter:

@@ -223,12 +223,12 @@ def parse(text: str) -> NcclDebug:
             continue
         found += 1
         level = match.groupdict().get("level") or "WARN"
-        host, said = match.group("host") or "", match.group("text").strip()
+        host, reported = match.group("host") or "", match.group("text").strip()
         # Every rank and every channel logs the same, so a line without new content is not parsed again.
-        key = (host, level, _NUMBER.sub("Channel : ", said))
+        key = (host, level, _NUMBER.sub("Channel : ", reported))
         if key not in taken:
             taken.add(key)
-            _take(log, log.hosts.setdefault(host, _Host()), level, said)
+            _take(log, log.hosts.setdefault(host, _Host()), level, reported)
     if not found:
         raise unreadable(TOOL, text.strip()[:80], "lines with `NCCL INFO`")
     return _result(log)

@@ -60,12 +60,12 @@ def parse(text: str) -> DriverFiles:
         fields.setdefault(place, {})[name.strip()] = value.strip()
     if not release:
         raise unreadable(TOOL, "no release", "a line NVRM version: ... Kernel Module RELEASE")
-    return DriverFiles(release, {place: _gpu(place, said) for place, said in sorted(fields.items())})
+    return DriverFiles(release, {place: _gpu(place, reported) for place, reported in sorted(fields.items())})
 
 
-def _gpu(place: str, said: dict[str, str]) -> DriverGpu:
-    if not said.get("Model"):
+def _gpu(place: str, reported: dict[str, str]) -> DriverGpu:
+    if not reported.get("Model"):
         raise unreadable(TOOL, f"no Model of {place}", "a line Model: of every GPU")
     # The driver writes question marks for a value that it cannot read.
-    known = {name: "" if "?" in value else value for name, value in said.items()}
-    return DriverGpu(said["Model"], known.get("GPU UUID", ""), known.get("Video BIOS", ""))
+    known = {name: "" if "?" in value else value for name, value in reported.items()}
+    return DriverGpu(reported["Model"], known.get("GPU UUID", ""), known.get("Video BIOS", ""))

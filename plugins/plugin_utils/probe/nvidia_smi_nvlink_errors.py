@@ -68,7 +68,7 @@ def parse(text: str) -> NvlinkErrors:
         raise unreadable(TOOL, "a GPU twice", "every GPU once")
     if not any(gpu.counters for gpu in gpus):
         raise unreadable(TOOL, plain(text)[:80], "lines such as `Link 0: Replay Errors: 0` below a line of the GPU")
-    return NvlinkErrors(tuple(replace(gpu, notes=tuple(said)) for gpu, said in zip(gpus, notes, strict=True)))
+    return NvlinkErrors(tuple(replace(gpu, notes=tuple(reported)) for gpu, reported in zip(gpus, notes, strict=True)))
 
 
 def _once(values: dict[tuple[int, str], T], match: re.Match[str], value: T) -> None:

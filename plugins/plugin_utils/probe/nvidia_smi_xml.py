@@ -495,9 +495,9 @@ def _fabric(reader: _Reader) -> GpuFabric:
         cluster_uuid=reader.text("fabric/clusterUuid"),
         health=reader.text("fabric/health/summary"),
         conditions=tuple(
-            f"{name} {said}"
+            f"{name} {reported}"
             for name, good in _FABRIC_HEALTH.items()
-            if (said := reader.text(f"fabric/health/{name}")) is not None and said.lower() not in good
+            if (reported := reader.text(f"fabric/health/{name}")) is not None and reported.lower() not in good
         ),
     )
 

@@ -62,27 +62,27 @@ def parse(text: str) -> dict[int, RankSeen]:
                 if event["schema_version"] != SCHEMA_VERSION:
                     raise _broken(f"has a line of schema_version {event['schema_version']}, expected {SCHEMA_VERSION}")
                 events.setdefault(int(event["index"]), []).append(event)
-        return {rank: _seen(rank, found) for rank, found in sorted(events.items()) if found[-1]["event"] == "end"}
+        return {rank: _observed(rank, found) for rank, found in sorted(events.items()) if found[-1]["event"] == "end"}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _broken(f"is cut, or has a value that is none ({error})") from None
 
 
-def _seen(index: int, events: list[dict[str, Any]]) -> RankSeen:
+def _observed(index: int, events: list[dict[str, Any]]) -> RankSeen:
     begun, pairs = events[0], events[1:-1]
     kinds = [event["event"] for event in events]
     if kinds != ["rank", *["pair"] * len(pairs), "end"]:
         raise _broken(f"has the lines {', '.join(kinds[:4])}, expected rank, pairs and end")
     ranks = int(begun["ranks"])
-    seen = tuple(
+    observed = tuple(
         PairSeen(peer=int(p["peer"]), named=str(p["named"]), reached=str(p["reached"]), networks=_texts(p["networks"]))
         for p in pairs
     )
-    peers = [pair.peer for pair in seen]
+    peers = [pair.peer for pair in observed]
     there = all(0 <= peer < ranks and peer != index for peer in peers)
     if not 0 <= index < ranks or len(set(peers)) != len(peers) or not there or not peers:
         raise _broken(f"is of rank {index} of {ranks}, and names the peers {', '.join(map(str, peers)) or 'none'}")
     devices = tuple(str(name) for name in begun["devices"])
-    return RankSeen(index=index, ranks=ranks, networks=_texts(begun["networks"]), devices=devices, pairs=seen)
+    return RankSeen(index=index, ranks=ranks, networks=_texts(begun["networks"]), devices=devices, pairs=observed)
 
 
 def _texts(value: Any) -> dict[str, str]:

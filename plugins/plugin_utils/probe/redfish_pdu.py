@@ -55,8 +55,8 @@ class Pdu:
         """Load in W: of the unit, else the sum of its inputs, else None."""
         if self.watts is not None:
             return self.watts
-        told = [mains.watts for mains in self.mains if mains.watts is not None]
-        return sum(told) if told and len(told) == len(self.mains) else None
+        reported = [mains.watts for mains in self.mains if mains.watts is not None]
+        return sum(reported) if reported and len(reported) == len(self.mains) else None
 
 
 def parse_pdu(

@@ -130,22 +130,22 @@ def _domains(body: Resource, supplies: Sequence[Resource]) -> tuple[Redundancy, 
     no bus. Supplies of one voltage may or may not share one.
     """
     named = {path_of(entry): words(_oem(entry), "Domain") for entry in supplies}
-    told = {words(entry, "DomainName"): entry for entry in objects(_oem(body), "Domains")}
+    reported = {words(entry, "DomainName"): entry for entry in objects(_oem(body), "Domains")}
     if not any(named.values()):
-        for domain, entry in told.items():
+        for domain, entry in reported.items():
             named |= {path_of(member): domain for member in objects(entry, "PowerSupplies") if member}
     if not any(named.values()):
         volts = {path_of(entry): _highest_v(entry) for entry in supplies}
         if len({value for value in volts.values() if value is not None}) < 2:
             return ()
         named = {path: "" if value is None else f"{value:g} V" for path, value in volts.items()}
-    names = [name for name in dict.fromkeys((*named.values(), *told)) if name]
+    names = [name for name in dict.fromkeys((*named.values(), *reported)) if name]
     return tuple(
         Redundancy(
             name=name,
             mode=POWER_DOMAIN,
             condition=Condition(
-                words(told.get(name, {}), "PowerSupplyRedundancy"), condition(told.get(name, {})).health
+                words(reported.get(name, {}), "PowerSupplyRedundancy"), condition(reported.get(name, {})).health
             ),
             members=tuple(path for path, domain in named.items() if domain == name),
         )

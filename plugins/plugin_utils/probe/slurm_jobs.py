@@ -93,9 +93,9 @@ def parse(text: str, job_id: str) -> SlurmJob:
         raise unreadable(TOOL, f"{len(comments)} comments of job {job_id}", "one at most")
     exit_code, number = found["exit"].split(":")
     return SlurmJob(
-        job_id=job_id, user=int(found["user"]), state=found["state"], reason=_said(found["reason"]),
-        exit_code=int(exit_code), signal=int(number), partition=found["partition"], nodes=_said(found["nodes"]),
-        comment=_said(comments[0] if comments else ""), restarts=int(found["restarts"]),
+        job_id=job_id, user=int(found["user"]), state=found["state"], reason=_reported(found["reason"]),
+        exit_code=int(exit_code), signal=int(number), partition=found["partition"], nodes=_reported(found["nodes"]),
+        comment=_reported(comments[0] if comments else ""), restarts=int(found["restarts"]),
     )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def parse_reservation(text: str, name: str) -> str:
         raise unreadable(
             RESERVATION_TOOL, clean.strip()[:80] or "nothing", f"ReservationName={name} and its Nodes, once"
         )
-    return _said(nodes[0])
+    return _reported(nodes[0])
 
 
 def parse_queue(text: str) -> tuple[QueuedJob, ...]:
@@ -133,13 +133,13 @@ def _queued(line: str) -> QueuedJob | None:
     words = line.split("|", _FIELDS - 1)
     if len(words) != _FIELDS or not (words[0].isdecimal() and words[1].isdecimal() and words[2]):
         return None
-    job_id, user, state, reason, partitions, asked, planned, comment = map(_said, words)
+    job_id, user, state, reason, partitions, requested, planned, comment = map(_reported, words)
     return QueuedJob(
         job_id=job_id, user=int(user), state=state, reason=reason, partitions=frozenset(partitions.split(",")),
-        asked=asked, planned=planned, comment=comment,
+        asked=requested, planned=planned, comment=comment,
     )  # fmt: skip
 
 
-def _said(text: str) -> str:
+def _reported(text: str) -> str:
     word = text.strip()
     return "" if word in _NOTHING else word

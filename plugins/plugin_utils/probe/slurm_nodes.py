@@ -159,18 +159,18 @@ def _from_text(block: str) -> SlurmNode:
     if name is None or state is None:
         raise unreadable(TOOL, block[:80], "`NodeName=` and `State=` of the node")
     members = _PARTITIONS.search(head)
-    said = reason.group(1) if reason else ""
-    by = _SET_BY.search(said)
+    reported = reason.group(1) if reason else ""
+    by = _SET_BY.search(reported)
     base, flags = _state_words(state.group(1))
     return SlurmNode(
         name=name.group(1),
         base=base,
         flags=flags,
-        reason=_said(said[: by.start()] if by else said),
+        reason=_reported(reported[: by.start()] if by else reported),
         reason_by=by.group(1) if by else "",
-        gres=_said(gres.group(1)) if gres else "",
-        version=_said(version.group(1)) if version else "",
-        partitions=frozenset(members.group(1).split(",") if members and _said(members.group(1)) else ()),
+        gres=_reported(gres.group(1)) if gres else "",
+        version=_reported(version.group(1)) if version else "",
+        partitions=frozenset(members.group(1).split(",") if members and _reported(members.group(1)) else ()),
     )
 
 
@@ -203,8 +203,8 @@ def parse_json(text: str) -> tuple[SlurmNode, ...]:
     except (ValueError, RecursionError):
         raise unreadable(f"{TOOL} --json", text[:80], "JSON") from None
     if not isinstance(answer, dict) or answer.get("errors"):
-        said = answer.get("errors") if isinstance(answer, dict) else answer
-        raise unreadable(f"{TOOL} --json", str(said)[:160], "an answer without errors")
+        reported = answer.get("errors") if isinstance(answer, dict) else answer
+        raise unreadable(f"{TOOL} --json", str(reported)[:160], "an answer without errors")
     nodes = answer.get("nodes")
     if not isinstance(nodes, list) or not nodes:
         found = "`sinfo`, which counts nodes and does not list them" if "sinfo" in answer else str(sorted(answer)[:8])
@@ -225,15 +225,15 @@ def _from_json(node: Any) -> SlurmNode:
         name=name,
         base=_base(upper[0]),
         flags=frozenset(upper[1:]),
-        reason=_said(node.get("reason")),
-        reason_by=_said(node.get("reason_set_by_user")),
-        gres=_said(node.get("gres")),
-        version=_said(node.get("version")),
-        partitions=frozenset(filter(None, map(_said, node.get("partitions") or ()))),
+        reason=_reported(node.get("reason")),
+        reason_by=_reported(node.get("reason_set_by_user")),
+        gres=_reported(node.get("gres")),
+        version=_reported(node.get("version")),
+        partitions=frozenset(filter(None, map(_reported, node.get("partitions") or ()))),
     )
 
 
-def _said(value: Any) -> str:
+def _reported(value: Any) -> str:
     text = value.strip() if isinstance(value, str) else ""
     return "" if text in _NOTHING else text
 

@@ -358,8 +358,13 @@ def _digest(log: RankLog, facts: Facts, number: int) -> None:
 def _end(log: RankLog, facts: Facts, number: int) -> None:
     weights = _as(str, facts["weights"])
     if log.version > _OLD:
-        told = {"steps": log.done, "digests": len(log.digests), "windows": len(log.windows), "states": len(log.states)}
-        for name, count in told.items():
+        reported = {
+            "steps": log.done,
+            "digests": len(log.digests),
+            "windows": len(log.windows),
+            "states": len(log.states),
+        }
+        for name, count in reported.items():
             if _whole(facts[name]) != count:
                 raise _broken(number, f"says that rank {log.rank} wrote {facts[name]} {name}, {count} are there")
         if log.load_s > 1.05 * _number(facts["load_s"]) + 1.0:

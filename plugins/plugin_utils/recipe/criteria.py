@@ -121,9 +121,9 @@ def order_key(name: str) -> tuple[int, str]:
     return (ORDER.index(name), "") if name in ORDER else (len(ORDER), name)
 
 
-def make_criteria(stated: Mapping[str, str]) -> Criteria:
+def make_criteria(configured: Mapping[str, str]) -> Criteria:
     """Return criteria from values that are already canonical."""
-    items = [(name, value) for name, value in stated.items() if value not in ("", ANY)]
+    items = [(name, value) for name, value in configured.items() if value not in ("", ANY)]
     return Criteria(tuple(sorted(items, key=lambda item: order_key(item[0]))))
 
 
@@ -155,7 +155,7 @@ def parse_criteria(given: Mapping[str, Any], vocabulary: Vocabulary, subject: st
         ProblemsError: all unknown dimensions and values, each with the nearest known one.
     """
     problems: list[BringupError] = []
-    stated: dict[str, str] = {}
+    configured: dict[str, str] = {}
     for key, value in given.items():
         name = vocabulary.query_keys.get(key, key)
         dimension = vocabulary.dimensions.get(name)
@@ -168,10 +168,10 @@ def parse_criteria(given: Mapping[str, Any], vocabulary: Vocabulary, subject: st
         except InputError as error:
             problems.append(error)
             continue
-        if stated.get(name, canonical) != canonical:
-            reason = f"is given twice: {stated[name]} and {canonical}."
+        if configured.get(name, canonical) != canonical:
+            reason = f"is given twice: {configured[name]} and {canonical}."
             problems.append(InputError(f"criteria {name}", reason))
-        stated[name] = canonical
+        configured[name] = canonical
     if problems:
         raise ProblemsError(subject, tuple(problems))
-    return make_criteria(stated)
+    return make_criteria(configured)

@@ -107,8 +107,8 @@ def plain_detection(found: Detection) -> dict[str, Any]:
     """Return a detection as the result of a module, with criteria as mappings."""
     plain: dict[str, Any] = to_plain(found)
     plain["criteria"] = found.criteria.to_dict()
-    for pool, told in zip(found.pools, plain["pools"], strict=True):
-        told["criteria"] = pool.criteria.to_dict()
+    for pool, reported in zip(found.pools, plain["pools"], strict=True):
+        reported["criteria"] = pool.criteria.to_dict()
     return plain
 
 
@@ -131,8 +131,8 @@ def _applying(facts: ClusterFacts, vocabulary: Vocabulary) -> Vocabulary:
 def _denied(rule: DetectionRule, facts: ClusterFacts) -> bool:
     for entry in rule.unless:
         nodes = (text for node in facts.nodes for text in node.values(entry.fact))
-        said = (facts.server_version,) if entry.fact == "server_version" else nodes
-        if any(re.search(entry.pattern, text) for text in said):
+        reported = (facts.server_version,) if entry.fact == "server_version" else nodes
+        if any(re.search(entry.pattern, text) for text in reported):
             return True
     return False
 
@@ -144,7 +144,7 @@ def _of_version(version: str, dimension: str, vocabulary: Vocabulary) -> tuple[s
     return "", ""
 
 
-def _said(nodes: Iterable[NodeFacts], dimension: str, vocabulary: Vocabulary) -> dict[str, str]:
+def _reported(nodes: Iterable[NodeFacts], dimension: str, vocabulary: Vocabulary) -> dict[str, str]:
     """Return every value that nodes have, with the first node's evidence and the number of nodes."""
     evidence: dict[str, str] = {}
     count: dict[str, int] = {}
@@ -158,24 +158,24 @@ def _said(nodes: Iterable[NodeFacts], dimension: str, vocabulary: Vocabulary) ->
 
 def _found(facts: ClusterFacts, dimension: str, vocabulary: Vocabulary) -> Finding:
     own = dimension in _POOL_DIMENSIONS
-    said = _said(facts.gpu_nodes if own else facts.nodes, dimension, vocabulary)
-    if not said and not own:
+    reported = _reported(facts.gpu_nodes if own else facts.nodes, dimension, vocabulary)
+    if not reported and not own:
         value, why = _of_version(facts.server_version, dimension, vocabulary)
-        said = {value: why} if value else {}
-    if not said:
+        reported = {value: why} if value else {}
+    if not reported:
         return Finding(dimension=dimension, value="", source="unknown", evidence="no fact of the cluster tells it")
-    if len(said) > 1:
-        evidence = "; ".join(f"{value}: {why}" for value, why in sorted(said.items()))
+    if len(reported) > 1:
+        evidence = "; ".join(f"{value}: {why}" for value, why in sorted(reported.items()))
         return Finding(dimension=dimension, value="", source="mixed", evidence=evidence)
-    ((value, why),) = said.items()
+    ((value, why),) = reported.items()
     return Finding(dimension=dimension, value=value, source="detected", detected=value, evidence=why)
 
 
-def _pools(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> tuple[DetectedPool, ...]:
+def _pools(facts: ClusterFacts, vocabulary: Vocabulary, configured: Criteria) -> tuple[DetectedPool, ...]:
     groups: dict[Criteria, list[str]] = {}
     for node in facts.gpu_nodes:
-        said = {name: _of_node(node, name, vocabulary)[0] for name in _POOL_DIMENSIONS}
-        groups.setdefault(make_criteria({**said, **stated.to_dict()}), []).append(node.name)
+        reported = {name: _of_node(node, name, vocabulary)[0] for name in _POOL_DIMENSIONS}
+        groups.setdefault(make_criteria({**reported, **configured.to_dict()}), []).append(node.name)
     if len(groups) < 2:
         return ()
     pools = []
@@ -185,7 +185,7 @@ def _pools(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> tup
     return tuple(pools)
 
 
-def detect(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> Detection:
+def detect(facts: ClusterFacts, vocabulary: Vocabulary, configured: Criteria) -> Detection:
     """Return the criteria of a cluster: the stated values, and detected ones for the rest."""
     vocabulary = _applying(facts, vocabulary)
     findings = []
@@ -196,14 +196,14 @@ def detect(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> Det
             found = Finding(
                 dimension=name, value=value, source="detected", detected=value, evidence="GPU nodes counted"
             )
-        if stated.get(name) != "any":
+        if configured.get(name) != "any":
             found = Finding(
                 dimension=name,
-                value=stated.get(name),
+                value=configured.get(name),
                 source="stated",
                 detected=found.detected,
                 evidence=found.evidence,
             )
         findings.append(found)
     criteria = make_criteria({finding.dimension: finding.value for finding in findings})
-    return Detection(criteria=criteria, findings=tuple(findings), pools=_pools(facts, vocabulary, stated))
+    return Detection(criteria=criteria, findings=tuple(findings), pools=_pools(facts, vocabulary, configured))

@@ -55,9 +55,9 @@ class Difference:
         groups: dict[str, list[str]] = {}
         for change in self.changes:
             group, path = _grouped(change.path)
-            groups.setdefault(group, []).append(f"  {path}: {_told(change)}")
-        for group, told in groups.items():
-            lines += [group, *told]
+            groups.setdefault(group, []).append(f"  {path}: {_reported(change)}")
+        for group, reported in groups.items():
+            lines += [group, *reported]
         return lines
 
 
@@ -69,7 +69,7 @@ def _grouped(path: str) -> tuple[str, str]:
     return ("constraints", shown(steps[1:])) if len(steps) > 1 and steps[0] == "constraints" else ("recipe", path)
 
 
-def _told(change: Change) -> str:
+def _reported(change: Change) -> str:
     left, right = (json.dumps(value, ensure_ascii=False, default=str) for value in (change.left, change.right))
     if isinstance(change.left, list) and isinstance(change.right, list):
         gone = [item for item in change.left if item not in change.right]

@@ -171,7 +171,7 @@ def explain(result: RecipeResult, catalogue: Catalogue, selector: str, laid_over
     final = query_shown(laid_over[-1].result if laid_over else result, catalogue, selector)
     origins: list[Origin] = []
     before: Any = _ABSENT
-    told: Any = None
+    reported: Any = None
     for name, file, stage in [*_watched(result, catalogue, path), *laid_over]:
         data = query_map(stage, catalogue)
         try:
@@ -181,9 +181,9 @@ def explain(result: RecipeResult, catalogue: Catalogue, selector: str, laid_over
         if value is not _ABSENT and (before is _ABSENT or value != before):
             source, shown_now = _source_file(stage, catalogue, path, file), shown_value(data, path)
             first = before is _ABSENT
-            replaced = None if first else told
+            replaced = None if first else reported
             origins.append(Origin(layer=name, file=source, value=shown_now, replaced=replaced, first=first))
-            told = shown_now
+            reported = shown_now
         before = value
     default = _registry_default(result, catalogue, path)
     if default and origins and default.value != origins[0].value:

@@ -39,7 +39,7 @@ def said_by(skus: Iterable[tuple[Sku, str]]) -> dict[str, dict[str, str]]:
 
 
 def criteria_on(
-    said: Mapping[str, Mapping[str, str]], criteria: Mapping[str, Any], catalogue: Catalogue
+    reported: Mapping[str, Mapping[str, str]], criteria: Mapping[str, Any], catalogue: Catalogue
 ) -> dict[str, Any]:
     """Add the criteria in which all hardware agrees, where a layer of the catalogue honours them.
 
@@ -47,22 +47,22 @@ def criteria_on(
         ProblemsError: stated criteria that no hardware has, each with both sources.
     """
     vocabulary = catalogue.vocabulary
-    stated = parse_criteria(criteria, vocabulary)
+    configured = parse_criteria(criteria, vocabulary)
     problems: list[BringupError] = []
     found = dict(criteria)
-    for dimension, values in said.items():
+    for dimension, values in reported.items():
         if dimension not in vocabulary.dimensions or not values:
             continue
-        value = stated.get(dimension)
+        value = configured.get(dimension)
         if value != "any":
             if value not in values and value != _LESS.get(dimension):
                 hint = f"correct gpufleet_criteria.{dimension} or gpufleet_sku, or leave the criterion out"
                 reason = f"is {value}; {'; '.join(values.values())}."
                 problems.append(InputError(f"gpufleet_criteria.{dimension}", reason, hint))
         elif len(values) == 1 and not set(values) & set(_LESS.values()):
-            told = make_criteria({**stated.to_dict(), dimension: next(iter(values))})
-            if (dimension, told.get(dimension)) not in not_honoured(told, catalogue):
-                stated, found[dimension] = told, told.get(dimension)
+            messages = make_criteria({**configured.to_dict(), dimension: next(iter(values))})
+            if (dimension, messages.get(dimension)) not in not_honoured(messages, catalogue):
+                configured, found[dimension] = messages, messages.get(dimension)
     if problems:
         raise ProblemsError("criteria and hardware", tuple(problems))
     return found

@@ -32,16 +32,16 @@ _LEAST_PODS, _PODS_PER_NODE = 10_000, 32
 def quota_manifests(component: ComponentRef, result: RecipeResult, catalogue: Catalogue) -> list[dict[str, str]]:
     """Return the quota to apply before a component's chart. Only some components on GKE have one."""
     entry = catalogue.registry.get(component.name)
-    stated = result.criteria.to_dict()
-    asked = entry is not None and entry.data.get("gkeCriticalPriority") and stated.get("service") == "gke"
-    if not asked or component.namespace in ("", "kube-system"):
+    configured = result.criteria.to_dict()
+    requested = entry is not None and entry.data.get("gkeCriticalPriority") and configured.get("service") == "gke"
+    if not requested or component.namespace in ("", "kube-system"):
         return []
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "gke-critical-pods", "namespace": component.namespace},
         "spec": {
-            "hard": {"pods": str(max(_LEAST_PODS, _PODS_PER_NODE * int(stated.get("nodes") or 0)))},
+            "hard": {"pods": str(max(_LEAST_PODS, _PODS_PER_NODE * int(configured.get("nodes") or 0)))},
             "scopeSelector": {
                 "matchExpressions": [
                     {
@@ -157,9 +157,9 @@ def in_api(result: RecipeResult, api: str | None) -> RecipeResult:
 
 def plain(result: RecipeResult) -> dict[str, Any]:
     """Return the recipe as a RecipeResult document, valid for the upstream tool and for ours."""
-    stated = result.criteria.to_dict()
-    criteria: dict[str, Any] = {name: stated.pop(name, ANY) for name in UPSTREAM_DIMENSIONS}
-    nodes = stated.pop("nodes", None)
+    configured = result.criteria.to_dict()
+    criteria: dict[str, Any] = {name: configured.pop(name, ANY) for name in UPSTREAM_DIMENSIONS}
+    nodes = configured.pop("nodes", None)
     criteria.update({"nodes": int(nodes)} if nodes else {})
     metadata: dict[str, Any] = {"appliedOverlays": list(result.layers)}
     if result.mixins:
@@ -170,7 +170,7 @@ def plain(result: RecipeResult) -> dict[str, Any]:
         "apiVersion": result.api_version,
         "kind": "RecipeResult",
         "metadata": metadata,
-        "criteria": {**criteria, **stated},
+        "criteria": {**criteria, **configured},
         "componentRefs": [component_data(component) for component in result.components],
         "deploymentOrder": list(result.order),
     }

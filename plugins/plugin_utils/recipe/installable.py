@@ -25,7 +25,7 @@ def needs(result: RecipeResult) -> dict[str, list[str]]:
 
 def not_installable(result: RecipeResult) -> tuple[str, ...]:
     """Return a warning for every component that the installer would refuse."""
-    told = []
+    reported = []
     for component in result.components:
         if not component.enabled:
             continue
@@ -37,7 +37,7 @@ def not_installable(result: RecipeResult) -> tuple[str, ...]:
         missing = [name for name in wanted if not getattr(component, name)]
         if missing:
             hint = "set it in the layer or in the registry"
-            told.append(
+            reported.append(
                 f"component {component.name} cannot be installed: it has no {' and no '.join(missing)}; {hint}."
             )
-    return tuple(told)
+    return tuple(reported)

@@ -32,22 +32,22 @@ def parts(catalogue: Catalogue) -> tuple[Criteria, ...]:
     for layer in catalogue.layers.values():
         if layer.criteria is None and layer.name != _BASE:
             continue
-        stated = layer.criteria.to_dict() if layer.criteria is not None else {}
-        found.add(make_criteria(stated))
+        configured = layer.criteria.to_dict() if layer.criteria is not None else {}
+        found.add(make_criteria(configured))
         for ancestor in chain(layer, catalogue):
             inherited = ancestor.criteria.to_dict() if ancestor.criteria is not None else {}
-            found.update(_with_each(stated, {name: (value,) for name, value in inherited.items()}))
+            found.update(_with_each(configured, {name: (value,) for name, value in inherited.items()}))
         free = {name: catalogue.vocabulary.dimensions[name].values for name in _regardless(layer, catalogue)}
-        found.update(_with_each(stated, {name: tuple(values) for name, values in free.items()}))
+        found.update(_with_each(configured, {name: tuple(values) for name, values in free.items()}))
     advisory = {name for name, dimension in catalogue.vocabulary.dimensions.items() if dimension.advisory}
     usable = [part for part in found if part.stated and not advisory.intersection(part.to_dict())]
     return tuple(sorted(usable, key=lambda part: (part.specificity, part.stated)))
 
 
-def _with_each(stated: Mapping[str, str], more: Mapping[str, tuple[str, ...]]) -> Iterator[Criteria]:
+def _with_each(configured: Mapping[str, str], more: Mapping[str, tuple[str, ...]]) -> Iterator[Criteria]:
     for name, values in more.items():
-        if name not in stated:
-            yield from (make_criteria({**stated, name: value}) for value in values if value != ANY)
+        if name not in configured:
+            yield from (make_criteria({**configured, name: value}) for value in values if value != ANY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,15 +40,15 @@ def listing_lines(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def environments(supported: Lattice, catalogue: Catalogue, stated: Criteria) -> list[dict[str, Any]]:
-    """Return for each service the values of every other criterion that it is supported with, together with `stated`.
+def environments(supported: Lattice, catalogue: Catalogue, configured: Criteria) -> list[dict[str, Any]]:
+    """Return for each service the values of every other criterion that it is supported with, and with `configured`.
 
     Two values of one row need not be supported together.
     """
     together: dict[str, int] = {}
-    mask = supported.mask(stated)
+    mask = supported.mask(configured)
     service_bits = supported.places("service")
-    for member in supported.members if mask or not stated.stated else ():
+    for member in supported.members if mask or not configured.stated else ():
         if member & mask == mask:
             for service, bit in service_bits.items():
                 if member & bit:
@@ -63,26 +63,26 @@ def environments(supported: Lattice, catalogue: Catalogue, stated: Criteria) -> 
     return rows
 
 
-def listing(catalogue: Catalogue, stated: Criteria = EVERYTHING) -> dict[str, Any]:
+def listing(catalogue: Catalogue, configured: Criteria = EVERYTHING) -> dict[str, Any]:
     """Return what the catalogue supports, every component with its version, and every criteria value.
 
     `combinations` are those that a layer is for. `environments` has for each service the values that it is supported
-    with, together with `stated`. `supported` is the number of combinations, and `matching` the number of those with the
+    with, and with `configured`. `supported` is the number of combinations, and `matching` the number of those with the
     stated values.
     """
     supported = lattice(catalogue)
-    mask = supported.mask(stated)
+    mask = supported.mask(configured)
     return {
-        "matching": sum(member & mask == mask for member in supported.members) if mask or not stated.stated else 0,
+        "matching": sum(member & mask == mask for member in supported.members) if mask or not configured.stated else 0,
         "supported": len(supported),
-        "environments": environments(supported, catalogue, stated),
+        "environments": environments(supported, catalogue, configured),
         "combinations": [
             {
                 "criteria": criteria.to_dict(),
                 "overlays": [layer.name for layer in matching_leaves(criteria, catalogue)],
             }
             for criteria in supported_combinations(catalogue)
-            if stated.matches(criteria)
+            if configured.matches(criteria)
         ],
         "components": [
             {

@@ -61,9 +61,9 @@ def dialect_of(documents: Sequence[Document], warnings: list[str]) -> Dialect:
     API version for it. So without that file the rules are the newer ones if a layer names a mixin. If that may be wrong
     there is a warning.
     """
-    stated = next((document for document in documents if document.kind is Kind.TREE), None)
-    if stated is not None:
-        return Dialect(stated.data["dialect"])
+    configured = next((document for document in documents if document.kind is Kind.TREE), None)
+    if configured is not None:
+        return Dialect(configured.data["dialect"])
     foreign = [document for document in documents if document.foreign]
     if not foreign or not all(document.api_version.startswith(_FIRST_GROUPS) for document in foreign):
         return Dialect.CURRENT
@@ -173,15 +173,16 @@ def _vocabulary(
         for name, aliases in legacy.items():
             dimensions[name] = _widened(dimensions[name], Dimension(name=name, aliases=aliases))
         # That dialect had no advisory dimensions: the number of nodes of a layer was matched exactly.
-        stated = _stated_dimensions(documents)
+        configured = _stated_dimensions(documents)
         dimensions = {
-            name: replace(known, advisory=known.advisory and name not in stated) for name, known in dimensions.items()
+            name: replace(known, advisory=known.advisory and name not in configured)
+            for name, known in dimensions.items()
         }
     node_only = {kind.name: f"accelerators/{kind.name}.yaml" for kind in kinds if not kind.nvlink_rack}
     return Vocabulary(dimensions, query_keys, tuple(rules), node_only)
 
 
-def _layer_criteria(document: Document, vocabulary: Vocabulary, told: list[str]) -> Criteria | None:
+def _layer_criteria(document: Document, vocabulary: Vocabulary, reported: list[str]) -> Criteria | None:
     data = document.data["spec"].get("criteria")
     if data is None:
         return None
@@ -197,11 +198,11 @@ def _layer_criteria(document: Document, vocabulary: Vocabulary, told: list[str])
         raise ProblemsError(str(document.file.path), problems) from None
     for name in (name for name, value in data.items() if value is None):
         at = document.at(("spec", "criteria", name))
-        told.append(f"{at}: {name} has no value, so the layer is for every one. Write {ANY} if that is meant.")
+        reported.append(f"{at}: {name} has no value, so the layer is for every one. Write {ANY} if that is meant.")
     alone = {name: value for name, value in data.items() if value not in (None, "", ANY)}
     if alone and not criteria.stated and document.foreign:
         words = ", ".join(f"{name}: {value}" for name, value in alone.items())
-        told.append(
+        reported.append(
             f"{document.at(('spec', 'criteria'))}: {words} means any in this tree, so the layer is for everything."
         )
     kept = {name: value for name, value in criteria.stated if not vocabulary.dimensions[name].advisory}

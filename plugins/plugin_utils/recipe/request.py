@@ -140,23 +140,23 @@ def answer(request: Request) -> Answer:
         InputError: the combination is not supported and the policy is error.
     """
     catalogue = catalogue_of(request.recipe_data, request.kept)
-    stated = request.criteria
+    configured = request.criteria
     if request.skus:
         from .host_kinds import criteria_of_skus
 
-        stated = criteria_of_skus(request.skus, stated, catalogue, request.sku_data)
-    criteria = parse_criteria(stated, catalogue.vocabulary)
+        configured = criteria_of_skus(request.skus, configured, catalogue, request.sku_data)
+    criteria = parse_criteria(configured, catalogue.vocabulary)
     detection: Detection | None = None
-    told: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
     if request.facts is not None:
         from .detect import detect
         from .support import relaxed
 
         detection = detect(request.facts, catalogue.vocabulary, criteria)
         criteria = relaxed(detection.criteria, catalogue, detection.detected)
-        told = detection_warnings(detection, criteria)
+        reported = detection_warnings(detection, criteria)
     result = resolve(criteria, catalogue, request.profiles)
-    warnings = (*catalogue.warnings, *told, *require_supported(result, catalogue, request.unsupported))
+    warnings = (*catalogue.warnings, *reported, *require_supported(result, catalogue, request.unsupported))
     if request.overrides:
         from .overrides import with_overrides
 
@@ -167,18 +167,18 @@ def answer(request: Request) -> Answer:
 
 def detection_warnings(detection: Detection, criteria: Criteria) -> tuple[str, ...]:
     """Return warnings: stated values that differ from detected ones, detected values left out, and differing nodes."""
-    told = []
+    messages = []
     for found in detection.findings:
         if found.overruled:
-            said = f"the cluster says {found.detected} ({found.evidence})"
-            told.append(f"criteria {found.dimension}: {found.value} is stated and counts; {said}.")
+            reported = f"the cluster says {found.detected} ({found.evidence})"
+            messages.append(f"criteria {found.dimension}: {found.value} is stated and counts; {reported}.")
         elif found.source == "detected" and criteria.get(found.dimension) == ANY:
-            said = f"{found.value} was detected ({found.evidence})"
-            told.append(f"criteria {found.dimension}: {said}, but no layer honours it; it is left out.")
+            reported = f"{found.value} was detected ({found.evidence})"
+            messages.append(f"criteria {found.dimension}: {reported}, but no layer honours it; it is left out.")
     if detection.pools:
         names = "; ".join(f"{pool.name}: {', '.join(pool.nodes[:8])}" for pool in detection.pools)
-        told.append(f"criteria: the GPU nodes differ, so they are several pools ({names}). State them as pools.")
-    return tuple(told)
+        messages.append(f"criteria: the GPU nodes differ, so they are several pools ({names}). State them as pools.")
+    return tuple(messages)
 
 
 def answer_pools(
@@ -210,5 +210,5 @@ def _pool(data: Mapping[str, Any], common: Mapping[str, Any], catalogue: Catalog
     return Pool(name=name, criteria=_criteria({**shared, **own}, catalogue), node_selector=selector)
 
 
-def _criteria(stated: Mapping[str, Any], catalogue: Catalogue) -> Criteria:
-    return parse_criteria(stated, catalogue.vocabulary)
+def _criteria(configured: Mapping[str, Any], catalogue: Catalogue) -> Criteria:
+    return parse_criteria(configured, catalogue.vocabulary)

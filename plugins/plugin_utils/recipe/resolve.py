@@ -50,11 +50,11 @@ def matching_leaves(criteria: Criteria, catalogue: Catalogue) -> tuple[Layer, ..
     directory takes precedence. Within a directory they are sorted by name.
     """
     # The same as Criteria.matches() for all layers, with the query turned into a set once.
-    stated = frozenset(criteria.stated)
+    configured = frozenset(criteria.stated)
     matches = [
         layer
         for layer in catalogue.layers.values()
-        if layer.criteria is not None and layer.name != BASE and stated.issuperset(layer.criteria.stated)
+        if layer.criteria is not None and layer.name != BASE and configured.issuperset(layer.criteria.stated)
     ]
     inherited = {ancestor.name for layer in matches for ancestor in chain(layer, catalogue)[:-1]}
     leaves = [layer for layer in matches if layer.name not in inherited]

@@ -62,14 +62,14 @@ def honoured_part(criteria: Criteria, catalogue: Catalogue) -> Criteria:
 def _near(criteria: Criteria, catalogue: Catalogue) -> Iterator[Criteria]:
     """Yield queries near one: without criteria that no layer honours, with what these need, or with another value."""
     yield criteria
-    stated = criteria.to_dict()
+    configured = criteria.to_dict()
     known = parts(catalogue)
     for item in not_honoured(criteria, catalogue):
         for part in known:
             if item in part.stated:
-                yield make_criteria({**stated, **part.to_dict()})
+                yield make_criteria({**configured, **part.to_dict()})
             elif item[0] in part.to_dict():
-                yield make_criteria({**stated, item[0]: part.get(item[0])})
+                yield make_criteria({**configured, item[0]: part.get(item[0])})
 
 
 def suggestions(criteria: Criteria, catalogue: Catalogue, limit: int = 3) -> tuple[Suggestion, ...]:

@@ -124,8 +124,8 @@ class _Verifier:
             else:
                 self._report(document, (*at, "name"), reason, unknown_hint(component.name, registry))
         for key in INSTALL_KEYS:
-            said = component.overrides.get(key)
-            if said is not None and not isinstance(said, bool):
+            reported = component.overrides.get(key)
+            if reported is not None and not isinstance(reported, bool):
                 reason = f"overrides.{key} of {component.name} must be true or false."
                 self._report(document, (*at, "overrides", key), reason, "It decides whether it is installed.")
         files = [("valuesFile", component.values_file)] if component.values_file else []

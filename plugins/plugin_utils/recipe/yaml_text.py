@@ -97,7 +97,7 @@ def _open_since(error: Any, line: int) -> str:
 
 
 @contextmanager
-def _told(name: str, text: str) -> Iterator[None]:
+def _reported(name: str, text: str) -> Iterator[None]:
     """Turn an exception of the YAML library into an error with file and line."""
     import yaml
 
@@ -270,7 +270,7 @@ class _Builder:
             yaml.AliasEvent: self.on_alias,
             yaml.DocumentStartEvent: self.on_document,
         }
-        with _told(self._name, text):
+        with _reported(self._name, text):
             # Events are fetched one by one: yaml.parse() would add a third to the time.
             loader = parser()(text)
             try:

@@ -163,8 +163,8 @@ def _judged(
     elif bad is not None:
         verdict, reason = FAIL, f"{bad.check} on {bad.about}: {bad.cause or bad.status.value}: {bad.summary}"
     elif missing:
-        told = (f"{check} ({why[check]})" if check in why else check for check in missing)
-        verdict, reason = SKIP, f"not asked in this run: {', '.join(told)}"
+        reported = (f"{check} ({why[check]})" if check in why else check for check in missing)
+        verdict, reason = SKIP, f"not asked in this run: {', '.join(reported)}"
     elif left_out is not None:
         verdict, reason = SKIP, f"{left_out.check} was left out: {left_out.summary}"
     elif empty := _of_nothing(requirement, found):

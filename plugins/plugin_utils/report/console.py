@@ -93,13 +93,13 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     looks = read_looks(run_dir, [])
     limits = [] if refused else _limits(record.own_limits, run_dir)[:20]
-    told = [f"limit    {line}" for line in limits]
-    told += [f"note     {line}" for line in _notes(record, run_dir)]
-    told += [f"resumed  {line}" for line in record.resumed]
+    reported = [f"limit    {line}" for line in limits]
+    reported += [f"note     {line}" for line in _notes(record, run_dir)]
+    reported += [f"resumed  {line}" for line in record.resumed]
     return [
         *banner,
         *decided_lines,
-        *told,
+        *reported,
         *stuck,
         *look_lines(looks),
         f"verdict  {run_summary(record)}",
@@ -157,7 +157,7 @@ def _alike(blocking: Iterable[Blocking]) -> list[list[Blocking]]:
     return list(found.values())
 
 
-def _told(entries: list[Blocking]) -> list[str]:
+def _reported(entries: list[Blocking]) -> list[str]:
     first = entries[0]
     checks = first_of(list(dict.fromkeys(entry.check for entry in entries)), _MOST_NAMES)
     shown = first_of(list(dict.fromkeys(entry.shown for entry in entries)), _MOST_NAMES)
@@ -173,7 +173,7 @@ def _of_cycles(phases: tuple[GateVerdict, ...]) -> tuple[GateVerdict, ...]:
 
 def _reasons(verdict: GateVerdict, limit: int = 20) -> list[str]:
     groups = _alike(verdict.blocking)
-    lines = [line for entries in groups[:limit] for line in _told(entries)]
+    lines = [line for entries in groups[:limit] for line in _reported(entries)]
     if len(groups) > limit:
         lines.append(f"         and {sum(map(len, groups[limit:]))} more in the report")
     lines.extend(

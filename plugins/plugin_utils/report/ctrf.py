@@ -126,7 +126,7 @@ def read_suite(path: Path, gate: str, gates: tuple[str, ...] = ()) -> tuple[Outc
             match the tests.
     """
     tests = _tests(path)
-    require_run(path, str(load_json(path).get("runId") or ""), run_id_of(path.parents[1]), stated=False)
+    require_run(path, str(load_json(path).get("runId") or ""), run_id_of(path.parents[1]), configured=False)
     outcomes = tuple(_own_outcome(path, number, test) for number, test in enumerate(tests, 1))
     strangers = sorted({outcome.gate for outcome in outcomes} - {gate, *gates})
     if strangers:
@@ -174,7 +174,7 @@ def _own_outcome(path: Path, number: int, test: dict[str, Any]) -> Outcome:
         about = (
             f"result {number} of check {plain['check']}" if isinstance(plain.get("check"), str) else f"result {number}"
         )
-        raise InputError(str(path), f"{about} cannot be read: {_told(error)}", "run the gate again") from None
+        raise InputError(str(path), f"{about} cannot be read: {_reported(error)}", "run the gate again") from None
     if outcome.status.value != test["status"]:
         raise InputError(
             str(path),
@@ -184,7 +184,7 @@ def _own_outcome(path: Path, number: int, test: dict[str, Any]) -> Outcome:
     return outcome
 
 
-def _told(error: BringupError) -> str:
+def _reported(error: BringupError) -> str:
     """Return the error of a result, without its internal name."""
     reason = error.reason.removeprefix(_NO_OUTCOME).rstrip(".")
     return f"{reason}."
@@ -205,7 +205,7 @@ def read_foreign_suite(path: Path, gate: str, check: str, site: str) -> tuple[Ou
 def _foreign_outcome(test: dict[str, Any], path: Path, gate: str, check: str, site: str) -> Outcome:
     status = Status(test["status"])
     rating = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD}.get(status, Rating.UNKNOWN)
-    held = status in (Status.FAILED, Status.OTHER)
+    on_hold = status in (Status.FAILED, Status.OTHER)
     message = str(test.get("message", ""))[:500]
     return Outcome(
         check=check,
@@ -214,8 +214,8 @@ def _foreign_outcome(test: dict[str, Any], path: Path, gate: str, check: str, si
         rating=rating,
         subjects=(Subject(SubjectKind.SITE, site),),
         summary=f"{test.get('name', 'unnamed test')}: {message or status.value}",
-        cause=f"third-party-{status.value}" if held else "",
-        hint=f"{_FAIL_HINT}: {path}" if held else "",
+        cause=f"third-party-{status.value}" if on_hold else "",
+        hint=f"{_FAIL_HINT}: {path}" if on_hold else "",
     )
 
 

@@ -86,11 +86,11 @@ def read_adopted(path: Path, gate: str, check: str, site: str) -> tuple[Outcome,
     for cause, problem in _PROBLEMS:
         text = problem(document, adoption)
         if text:
-            return (_held(cause, text, gate, check, site),)
+            return (_on_hold(cause, text, gate, check, site),)
     return outcomes
 
 
-def _held(cause: str, text: str, gate: str, check: str, site: str) -> Outcome:
+def _on_hold(cause: str, text: str, gate: str, check: str, site: str) -> Outcome:
     return Outcome(
         check=check,
         gate=gate,

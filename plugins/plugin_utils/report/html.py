@@ -83,9 +83,9 @@ def phase_lines(facts: RunFacts) -> tuple[PhaseLine, ...]:
     if not record.phases:
         return ()
     known = {check.spec.id: check.spec.title for check in all_checks()}
-    asked = [verdict.gate for verdict in record.phases]
-    names = [name for name in PHASES if name in asked or record.validates]
-    return tuple(_line(name, facts, known) for name in (*names, *(name for name in asked if name not in PHASES)))
+    requested = [verdict.gate for verdict in record.phases]
+    names = [name for name in PHASES if name in requested or record.validates]
+    return tuple(_line(name, facts, known) for name in (*names, *(name for name in requested if name not in PHASES)))
 
 
 def _line(name: str, facts: RunFacts, titles: Mapping[str, str]) -> PhaseLine:
@@ -283,12 +283,12 @@ def figures(outcomes: Mapping[str, tuple[Outcome, ...]]) -> tuple[Figure, ...]:
     found: dict[tuple[str, str, Axis, Axis], dict[tuple[str, Points], tuple[Series, bool]]] = {}
     for gate in GATES:
         for outcome in outcomes.get(gate.id, ()):
-            held = outcome.status is not Status.PASSED
+            on_hold = outcome.status is not Status.PASSED
             for curve in outcome.series:
                 curves = found.setdefault((gate.id, curve.figure, curve.x, curve.y), {})
                 # The two hosts of a pair each have the curve of the pair.
                 before = curves.get((curve.name, curve.points))
-                curves[curve.name, curve.points] = (curve, held or bool(before and before[1]))
+                curves[curve.name, curve.points] = (curve, on_hold or bool(before and before[1]))
     drawn = [_figure(*key, list(curves.values())) for key, curves in found.items()]
     order = [gate.id for gate in GATES]
     # Within a gate from the many to the whole: hosts, pairs, all of them.
@@ -314,18 +314,18 @@ def _figure(gate: str, title: str, x: Axis, y: Axis, curves: list[tuple[Series, 
 def _named(curves: list[tuple[Series, bool]]) -> list[Line]:
     seen: dict[str, int] = {}
     lines = []
-    for curve, held in curves:
+    for curve, on_hold in curves:
         seen[curve.name] = seen.get(curve.name, 0) + 1
         again = f" ({seen[curve.name]})" if seen[curve.name] > 1 else ""
-        lines.append(Line(name=curve.name + again, points=curve.points, held=held))
+        lines.append(Line(name=curve.name + again, points=curve.points, held=on_hold))
     return lines
 
 
 def _chosen(lines: list[Line]) -> tuple[tuple[Line, ...], str]:
     if len(lines) <= MOST_LINES:
         return tuple(sorted(lines, key=lambda line: not line.held)), ""
-    held = [line for line in lines if line.held]
-    shown = sorted(held, key=_level)[:_HELD_AMONG_MANY]
+    on_hold = [line for line in lines if line.held]
+    shown = sorted(on_hold, key=_level)[:_HELD_AMONG_MANY]
     rest = [line for line in lines if not line.held] or lines
     summed = _summed(rest)
     what = f"{len(lines)} curves. Drawn are the lowest, the median and the highest value at each point of {len(rest)}"
@@ -333,12 +333,12 @@ def _chosen(lines: list[Line]) -> tuple[tuple[Line, ...], str]:
         ranked = sorted(rest, key=_level)
         summed = tuple(dict.fromkeys((ranked[0], ranked[len(ranked) // 2], ranked[-1])))
         what = f"{len(lines)} curves. Drawn are the lowest, the middle and the highest by their mean of {len(rest)}"
-    what += " that passed" if held and len(rest) < len(lines) else ""
-    if held:
+    what += " that passed" if on_hold and len(rest) < len(lines) else ""
+    if on_hold:
         what += (
-            f", and the {len(shown)} lowest of {len(held)} that did not"
-            if len(held) > len(shown)
-            else (f", and the {len(held)} that did not")
+            f", and the {len(shown)} lowest of {len(on_hold)} that did not"
+            if len(on_hold) > len(shown)
+            else (f", and the {len(on_hold)} that did not")
         )
     return (*shown, *summed), f"{what}."
 

@@ -37,7 +37,7 @@ def _case(outcome: Outcome) -> Any:
         outcome.status
     )
     if kind is not None:
-        said = f"{outcome.cause}: {outcome.summary}" if outcome.cause else outcome.summary
+        reported = f"{outcome.cause}: {outcome.summary}" if outcome.cause else outcome.summary
         # XML has no place for control characters, escaped or not: one would make the whole file unreadable.
-        case.result = [kind(visible(said), outcome.cause)]
+        case.result = [kind(visible(reported), outcome.cause)]
     return case

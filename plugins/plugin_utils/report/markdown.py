@@ -227,7 +227,7 @@ def render_markdown(facts: RunFacts) -> str:
         *_own_limits(record),
         *_parts(facts),
         *_resumed(facts),
-        *_held(case_groups(facts)),
+        *_on_hold(case_groups(facts)),
         *_looks(facts),
         *_notes(facts),
         *_decided(facts),
@@ -265,16 +265,16 @@ def _phases(record: RunRecord) -> list[str]:
     """Return the phases of a run that validates, and what blocks each."""
     lines = ["| phase | status | what is told |", "| --- | --- | --- |"]
     lines += [f"| {v.gate} | {v.status.value} | {plain(redact(v.message))} |" for v in record.phases]
-    held = [entry for verdict in record.phases for entry in verdict.blocking]
+    on_hold = [entry for verdict in record.phases for entry in verdict.blocking]
     lines += [
         "",
-        *(f"- {e.status.value} {e.check} on {plain(e.shown)}: {plain(_told(e))}" for e in held[:_MOST_GROUPS]),
+        *(f"- {e.status.value} {e.check} on {plain(e.shown)}: {plain(_reported(e))}" for e in on_hold[:_MOST_GROUPS]),
     ]
-    more = len(held) - _MOST_GROUPS
+    more = len(on_hold) - _MOST_GROUPS
     return [*lines, *([f"- and {more} more, in ctrf/"] if more > 0 else []), ""]
 
 
-def _told(entry: Blocking) -> str:
+def _reported(entry: Blocking) -> str:
     return redact(f"{entry.cause}: {entry.summary}. {entry.hint}".strip())
 
 
@@ -312,8 +312,8 @@ def _gates(gates: tuple[GateLine, ...]) -> list[str]:
     for gate in gates:
         took = elapsed_text(gate.duration_s) if gate.ran else "-"
         word = f"**{gate.status.value}**" if gate.status.value in ("failed", "other") else gate.status.value
-        said = "; ".join(text for text in (gate.key_figure, gate.message) if text)
-        rows.append(f"| {gate.number} | {plain(gate.id)} | {word} | {took} | {plain(said, 160)} |")
+        reported = "; ".join(text for text in (gate.key_figure, gate.message) if text)
+        rows.append(f"| {gate.number} | {plain(gate.id)} | {word} | {took} | {plain(reported, 160)} |")
     return [*rows, ""]
 
 
@@ -322,12 +322,12 @@ def _resumed(facts: RunFacts) -> list[str]:
     return [f"Started at gate {plain(facts.record.from_gate)}:", "", *lines, ""] if lines else []
 
 
-def _held(groups: tuple[EntryGroup, ...]) -> list[str]:
-    held = [group for group in groups if any(not case.decision for case in (*group.whole, *group.short))]
-    if not held:
+def _on_hold(groups: tuple[EntryGroup, ...]) -> list[str]:
+    on_hold = [group for group in groups if any(not case.decision for case in (*group.whole, *group.short))]
+    if not on_hold:
         return []
     lines = ["### Failed and held", ""]
-    for group in held[:_MOST_GROUPS]:
+    for group in on_hold[:_MOST_GROUPS]:
         cases = [case for case in (*group.whole, *group.short) if not case.decision]
         first = cases[0]
         names = compressed((case.subject for case in cases), 8) + (f" and {group.more} more" if group.more else "")
@@ -335,8 +335,8 @@ def _held(groups: tuple[EntryGroup, ...]) -> list[str]:
         lines.append(f"  - {plain(first.summary)}")
         lines += _arithmetic(first)
         lines += [f"  - do: {plain(first.hint)}"] if first.hint else []
-    if len(held) > _MOST_GROUPS:
-        lines.append(f"- and {len(held) - _MOST_GROUPS} more causes in the report")
+    if len(on_hold) > _MOST_GROUPS:
+        lines.append(f"- and {len(on_hold) - _MOST_GROUPS} more causes in the report")
     return [*lines, ""]
 
 

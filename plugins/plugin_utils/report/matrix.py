@@ -176,8 +176,8 @@ def _marks(facts: RunFacts) -> dict[tuple[str, str], dict[str, Mark]]:
 
 def _nodes(facts: RunFacts, marks: Mapping[tuple[str, str], Mapping[str, Mark]]) -> list[str]:
     listed = [host.name for host in facts.site.hosts] if facts.site else []
-    seen = {node for answers in marks.values() for node in answers}
-    return [*listed, *sorted(seen - set(listed))]
+    observed = {node for answers in marks.values() for node in answers}
+    return [*listed, *sorted(observed - set(listed))]
 
 
 def _row(

@@ -33,9 +33,9 @@ def scope_words(facts: RunFacts) -> Pairs:
     """Return what the run is about, as names and values."""
     record, site = facts.record, facts.site
     words = [("run", record.run_id), ("started", record.started), ("last written", record.updated or record.started)]
-    asked = ", ".join(verdict.gate for verdict in record.phases)
+    requested = ", ".join(verdict.gate for verdict in record.phases)
     gates = record.scope if site is None else site.gates
-    about = ("phases", asked) if record.validates else ("gates in scope", ", ".join(gates) or "none")
+    about = ("phases", requested) if record.validates else ("gates in scope", ", ".join(gates) or "none")
     if record.work is not None:
         about = ("work", record.work.verb)
     if site is None:
@@ -63,8 +63,8 @@ def recipe_words(facts: RunFacts) -> Pairs:
     criteria = dict(site.criteria) if site else {}
     if recipe is None:
         return tuple(("criteria", text) for text in [_pairs(criteria.items())] if text)
-    stated = recipe.get("criteria")
-    criteria |= {str(k): str(v) for k, v in stated.items()} if isinstance(stated, dict) else {}
+    configured = recipe.get("criteria")
+    criteria |= {str(k): str(v) for k, v in configured.items()} if isinstance(configured, dict) else {}
     refs = {str(ref.get("name")): ref for ref in recipe.get("componentRefs") or () if isinstance(ref, dict)}
     order = [str(name) for name in recipe.get("deploymentOrder") or ()]
     components = ", ".join(f"{name} {refs.get(name, {}).get('version') or ''}".strip() for name in order)

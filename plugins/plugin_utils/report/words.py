@@ -66,7 +66,7 @@ def compressed(names: Iterable[str], most: int = 12) -> str:
         else:
             runs.append([name])
     left = sum(map(len, runs[most:]))
-    return ", ".join(map(_told, runs[:most])) + (f" and {left} more" if left else "")
+    return ", ".join(map(_reported, runs[:most])) + (f" and {left} more" if left else "")
 
 
 def _follows(left: str, right: str) -> bool:
@@ -74,5 +74,5 @@ def _follows(left: str, right: str) -> bool:
     return bool(one and two) and one[1] == two[1] and int(two[2]) == int(one[2]) + 1  # type: ignore[index]
 
 
-def _told(run: list[str]) -> str:
+def _reported(run: list[str]) -> str:
     return ", ".join(run) if len(run) < 3 else f"{run[0]} to {run[-1]}"

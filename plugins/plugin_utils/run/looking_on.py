@@ -42,15 +42,15 @@ _READABLE = tuple(gate.id for gate in GATES if gate.reads_on_failure)
 _OF_THE_LOAD = frozenset({DCGM_DIAG, "gpu-pcie-load", "host-state-after-diag"})
 
 
-def gates_to_read(run: Run, stated: bool | None, store: str | None) -> tuple[str, ...]:
+def gates_to_read(run: Run, configured: bool | None, store: str | None) -> tuple[str, ...]:
     """Return the gates to read further.
 
-    With `stated` the user decides; without it they are read in a first bring-up. The directory for them is created.
+    With `configured` the user decides; without it they are read in a first bring-up. The directory for them is created.
 
     Raises:
         UnavailableError: it cannot be written.
     """
-    wanted = _first_bring_up(run.record, store) if stated is None else stated
+    wanted = _first_bring_up(run.record, store) if configured is None else configured
     gates = tuple(gate for gate in _waiting(run.record) if _readable(run, gate).checks) if wanted else ()
     if gates:
         directory = run.path / LOOKS
@@ -87,18 +87,18 @@ def look_on(run: Run, emit: Emit, connections: dict[str, str], helm: str) -> dic
 
     What could not be read is included; what only waits for another check is not. None of it is a pass.
     """
-    seen = Run(run.path / LOOKS)
+    observed = Run(run.path / LOOKS)
     # Where the installer would record which helm reads the cluster.
-    write_atomic(seen.path / INSTALL_RESULT, dumps({"schema_version": 1, "helm": helm}))
+    write_atomic(observed.path / INSTALL_RESULT, dumps({"schema_version": 1, "helm": helm}))
     found: dict[str, tuple[Outcome, ...]] = {}
-    for gate in _waiting(seen.record):
-        declaration = _readable(seen, gate)
+    for gate in _waiting(observed.record):
+        declaration = _readable(observed, gate)
         if not declaration.checks:
             continue
         uid, refused = _cluster(run, gate, connections)
-        context = replace(seen.observe_context(run_day(seen.record), emit, connections), cluster_uid=uid)
+        context = replace(observed.observe_context(run_day(observed.record), emit, connections), cluster_uid=uid)
         observe_gate(declaration, context, check_mode=True, refused=refused)
-        outcomes = judge_gate(declaration, seen.judge_context(gate, run_day(seen.record)), seen.path)
+        outcomes = judge_gate(declaration, observed.judge_context(gate, run_day(observed.record)), observed.path)
         found[gate] = tuple(o for o in outcomes if o.status in (Status.FAILED, Status.OTHER) and not o.blocked_by)
         write_suite(
             look_path(run.path, gate), gate, found[gate],

@@ -78,7 +78,7 @@ def observe_gate(
             problem = refused or (_check_mode(observer) if check_mode and disturbs.makes_pods else None)
             within = limited(observer, _seconds(observer, limit_s))
             chosen = refusing(observer, problem) if problem else within
-            seen.append(_told(observe(chosen, declaration.gate, context), progress))
+            seen.append(_reported(observe(chosen, declaration.gate, context), progress))
     return [*seen, *meanwhile]
 
 
@@ -124,7 +124,7 @@ def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]
                 except FutureTimeoutError:
                     stop.set()
                     found = look(refusing(entry.observer, _too_late(entry)), entry.gate, entry.context)
-                seen.append(_told(save_observation(found, entry.context.run_dir), Progress(entry.context.emit)))
+                seen.append(_reported(save_observation(found, entry.context.run_dir), Progress(entry.context.emit)))
             waits = all(future.done() for future in futures)
         finally:
             for stop in over:
@@ -145,7 +145,7 @@ def _too_late(entry: Looking) -> DeadlineError:
     return DeadlineError(f"observer {entry.observer.key}", text, LONGER)
 
 
-def _told(entry: Observation, progress: Progress) -> Observation:
+def _reported(entry: Observation, progress: Progress) -> Observation:
     if entry.error is not None:
         progress.say(f"{entry.gate}: {entry.key} could not be seen: {entry.error['reason']}")
     return entry

@@ -86,13 +86,13 @@ def _facts(sku: Sku) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name.removeprefix("gpu.") not in _NAMES}
 
 
-def _facts_differing(place: str, stated: Any, shipped: Any) -> Iterator[str]:
-    if isinstance(stated, Mapping) or isinstance(shipped, Mapping):
-        one, other = stated or {}, shipped or {}
+def _facts_differing(place: str, configured: Any, shipped: Any) -> Iterator[str]:
+    if isinstance(configured, Mapping) or isinstance(shipped, Mapping):
+        one, other = configured or {}, shipped or {}
         for name in sorted({*one, *other}):
             yield from _facts_differing(f"{place}.{name}", one.get(name), other.get(name))
-    elif (stated or None) != (shipped or None):
-        yield f"{place} {_short(stated)} (release: {_short(shipped)})"
+    elif (configured or None) != (shipped or None):
+        yield f"{place} {_short(configured)} (release: {_short(shipped)})"
 
 
 def _judged_by(run: Run) -> dict[str, dict[str, Setting]]:
@@ -117,13 +117,13 @@ def _lines(key: str, known: Mapping[str, Setting], saved: Mapping[str, Mapping[s
             yield from _differing(f"{key}.{name}", saved[name]["value"], ours[name])
 
 
-def _differing(place: str, stated: Any, shipped: Any) -> Iterator[str]:
-    if isinstance(stated, Mapping) and isinstance(shipped, Mapping):
-        for name in sorted(stated):
-            yield from _differing(f"{place}.{name}", stated[name], shipped.get(name))
-    elif shipped is not None and stated != shipped:
+def _differing(place: str, configured: Any, shipped: Any) -> Iterator[str]:
+    if isinstance(configured, Mapping) and isinstance(shipped, Mapping):
+        for name in sorted(configured):
+            yield from _differing(f"{place}.{name}", configured[name], shipped.get(name))
+    elif shipped is not None and configured != shipped:
         # Where the release has no limit, any is a stricter one; a list of what is ignored is empty there.
-        yield f"{place} {_short(stated)} (release: {_short(shipped)})"
+        yield f"{place} {_short(configured)} (release: {_short(shipped)})"
 
 
 def _short(value: Any) -> str:

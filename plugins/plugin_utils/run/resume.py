@@ -57,16 +57,16 @@ def borne_out(run: Run, passes: Sequence[Pass], non_passes: Sequence[NonPass], e
         return []
     known = {(entry.run_id, entry.gate) for entry in non_passes}
     gone: set[int] = set()
-    told: Counter[tuple[str, str]] = Counter()
+    reported: Counter[tuple[str, str]] = Counter()
     for name, gate, when, bad in _later_failures(run, kept, emit):
         mine = {
             number
             for number, entry in enumerate(kept)
             if entry.gate == gate and _is_about(bad, entry) and _is_before(entry.passed, when)
         }
-        told[name, gate] += len(mine - gone)
+        reported[name, gate] += len(mine - gone)
         gone |= mine
-    for (name, gate), number in told.items():
+    for (name, gate), number in reported.items():
         if number and (name, gate) not in known:
             emit(f"resume: {count(number, 'earlier result')} of {gate} do not count: not passed since in run {name}")
     return [entry for number, entry in enumerate(kept) if number not in gone]
@@ -90,9 +90,9 @@ def _of_their_runs(run: Run, passes: Sequence[Pass], emit: Emit) -> list[Pass]:
         found = results.get((entry.run_id, entry.gate))
         if why.get(entry.run_id) or (found is not None and (entry.check, entry.subject) not in found):
             continue
-        said = [entry.passed, *([found[entry.check, entry.subject]] if found else [])]
+        reported = [entry.passed, *([found[entry.check, entry.subject]] if found else [])]
         try:
-            kept.append(replace(entry, passed=min(said, key=moment_of)))
+            kept.append(replace(entry, passed=min(reported, key=moment_of)))
         except ValueError:
             emit(f"resume: a pass of {entry.check} in run {entry.run_id} does not count: {entry.passed!r} is no time")
     return kept

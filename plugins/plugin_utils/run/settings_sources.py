@@ -15,13 +15,15 @@ from ..runtime.layers import laid_over
 SET = "gpufleet_set"
 
 
-def merged_settings(stated: Mapping[str, Any], assigned: Iterable[str], forced: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `stated`, with the `check.option=value` of `assigned` over it, and `forced` over both.
+def merged_settings(
+    configured: Mapping[str, Any], assigned: Iterable[str], forced: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `configured`, with the `check.option=value` of `assigned` over it, and `forced` over both.
 
     Raises:
         ProblemsError: every assignment that cannot be read.
     """
-    return laid_over(laid_over(stated, _assignments(assigned)), forced)
+    return laid_over(laid_over(configured, _assignments(assigned)), forced)
 
 
 def held_options(options: Mapping[str, Any]) -> list[str]:

@@ -61,8 +61,8 @@ def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
 
 def _thresholds(run: Run) -> str:
     """Return the settings of private recipe directories, as JSON."""
-    stated = private_thresholds(run.path)
-    return json.dumps(stated, sort_keys=True) if stated else ""
+    configured = private_thresholds(run.path)
+    return json.dumps(configured, sort_keys=True) if configured else ""
 
 
 def _recipe(recipe: dict[str, Any] | None) -> str:
@@ -78,18 +78,22 @@ def _cluster(run: Run) -> str:
     path = run.path / CLUSTER
     if not path.is_file():
         return ""
-    seen = load_json(path)
-    return f"{seen.get('uid', '')}, {seen.get('version', '')}" if isinstance(seen, dict) and seen.get("uid") else ""
+    observed = load_json(path)
+    return (
+        f"{observed.get('uid', '')}, {observed.get('version', '')}"
+        if isinstance(observed, dict) and observed.get("uid")
+        else ""
+    )
 
 
 def _facility(run: Run, today: date) -> dict[str, str]:
     from ..check.facility.observe_facility_record import OBSERVER as FACILITY_RECORD
 
     try:
-        seen = saved_observation(run.path, "facility", FACILITY_RECORD.key)
-        if seen.error is not None:
+        observed = saved_observation(run.path, "facility", FACILITY_RECORD.key)
+        if observed.error is not None:
             return {}
-        found = FACILITY_RECORD.restore(seen.data, run.path, run.site)
+        found = FACILITY_RECORD.restore(observed.data, run.path, run.site)
         record = found.record()
     except InputError:
         return {}

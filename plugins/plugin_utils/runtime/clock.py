@@ -51,10 +51,10 @@ def ahead_by(date: str, otherwise: timedelta) -> timedelta:
     from email.utils import parsedate_to_datetime
 
     try:
-        said = parsedate_to_datetime(date)
+        reported = parsedate_to_datetime(date)
     except (TypeError, ValueError):
         return otherwise
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)) - datetime.now(UTC)
+    return (reported if reported.tzinfo else reported.replace(tzinfo=UTC)) - datetime.now(UTC)
 
 
 def hours_text(hours: float) -> str:

@@ -286,13 +286,13 @@ def _text_of(path: Path, name: str) -> str:
     return str(document.get(name) or "") if isinstance(document, dict) else ""
 
 
-def require_run(path: Path, written_by: str, run_id: str, *, stated: bool) -> None:
-    """Refuse a file of another run, or one without a run where the format has it (`stated`).
+def require_run(path: Path, written_by: str, run_id: str, *, configured: bool) -> None:
+    """Refuse a file of another run, or one without a run where the format has it (`configured`).
 
     Raises:
         InputError: it is of another run.
     """
-    if run_id and written_by != run_id and (written_by or stated):
+    if run_id and written_by != run_id and (written_by or configured):
         raise InputError(
             str(path),
             f"is of run {written_by or 'no name'}, this is run {run_id}.",
@@ -300,18 +300,18 @@ def require_run(path: Path, written_by: str, run_id: str, *, stated: bool) -> No
         )
 
 
-def require_cluster(path: Path, seen: str | None, uid: str) -> None:
+def require_cluster(path: Path, observed: str | None, uid: str) -> None:
     """Refuse a file whose observations are of another cluster than the run's.
 
-    `seen` is None if no cluster was queried, or if an earlier release wrote the file and did not record it.
+    `observed` is None if no cluster was queried, or if an earlier release wrote the file and did not record it.
 
     Raises:
         InputError: it is of another cluster.
     """
-    if seen is not None and seen != uid:
+    if observed is not None and observed != uid:
         raise InputError(
             str(path),
-            f"is of cluster {seen or 'unknown'}, this run is of cluster {uid or 'unknown'} (UID of kube-system).",
+            f"is of cluster {observed or 'unknown'}, this run is of cluster {uid or 'unknown'} (UID of kube-system).",
             "run the gate again; results of clusters do not mix",
         )
 

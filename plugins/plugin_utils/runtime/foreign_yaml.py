@@ -133,10 +133,10 @@ def _key(node: Any, strict: bool) -> str:
     return str(key).lower()
 
 
-def _problem(said: str, node: Any) -> Exception:
+def _problem(reported: str, node: Any) -> Exception:
     import yaml
 
-    return yaml.constructor.ConstructorError(None, None, said, node.start_mark)
+    return yaml.constructor.ConstructorError(None, None, reported, node.start_mark)
 
 
 def _number(node: Any) -> int | float | str:
@@ -183,10 +183,10 @@ _ANCHOR = re.compile(r"(?:^|[\s\[{,:?-])&[^\s&]", re.MULTILINE)
 class PlainYamlError(ValueError):
     """A text is not YAML, or passes a limit: the problem, and its line from 1 (0: unknown)."""
 
-    def __init__(self, said: str, line: int = 0) -> None:
+    def __init__(self, reported: str, line: int = 0) -> None:
         """Keep both."""
-        super().__init__(f"line {line}: {said}" if line else said)
-        self.said, self.line = said, line
+        super().__init__(f"line {line}: {reported}" if line else reported)
+        self.said, self.line = reported, line
 
 
 def documents(text: str, loader_class: Any = None) -> list[Any]:
@@ -218,8 +218,8 @@ def documents(text: str, loader_class: Any = None) -> list[Any]:
         return found
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        said = str(getattr(error, "problem", None) or error).splitlines()[0][:200]
-        raise PlainYamlError(said, mark.line + 1 if mark else 0) from None
+        reported = str(getattr(error, "problem", None) or error).splitlines()[0][:200]
+        raise PlainYamlError(reported, mark.line + 1 if mark else 0) from None
     except RecursionError:
         raise PlainYamlError(f"nested deeper than {MAX_DEPTH} levels") from None
     finally:

@@ -656,12 +656,12 @@ def holds_mask(value: Any) -> bool:
     return isinstance(value, str) and MASK in value
 
 
-def with_secrets(saved: Any, stated: Any, place: str, hint: str) -> Any:
+def with_secrets(saved: Any, configured: Any, place: str, hint: str) -> Any:
     """Return saved data with its masked values restored from the user's input, place by place.
 
     Args:
         saved: data as it was written.
-        stated: the same structure with the secrets, or the part of it that the user gave.
+        configured: the same structure with the secrets, or the part of it that the user gave.
         place: name of the data in the error.
         hint: fix for a secret that was not given.
 
@@ -671,17 +671,23 @@ def with_secrets(saved: Any, stated: Any, place: str, hint: str) -> Any:
     if not holds_mask(saved):
         return saved
     if isinstance(saved, Mapping):
-        given = stated if isinstance(stated, Mapping) else {}
+        given = configured if isinstance(configured, Mapping) else {}
         return {
             key: with_secrets(entry, given.get(key), f"{place}.{key}" if place else str(key), hint)
             for key, entry in saved.items()
         }
     if isinstance(saved, list | tuple):
-        items: Sequence[Any] = stated if isinstance(stated, list | tuple) and len(stated) == len(saved) else ()
+        items: Sequence[Any] = (
+            configured if isinstance(configured, list | tuple) and len(configured) == len(saved) else ()
+        )
         return [
             with_secrets(entry, items[number] if items else None, f"{place}[{number}]", hint)
             for number, entry in enumerate(saved)
         ]
-    if stated is None or (isinstance(stated, str) and saved not in (MASK, redact(stated))) or holds_mask(stated):
+    if (
+        configured is None
+        or (isinstance(configured, str) and saved not in (MASK, redact(configured)))
+        or holds_mask(configured)
+    ):
         raise InputError(place, "is a secret, which is not saved with a run, and it is not stated now.", hint)
-    return stated
+    return configured

@@ -111,7 +111,7 @@ def compute_adapters(
     sku: Sku,
     hcas: Sequence[Hca] | None,
     topology: Topology | None = None,
-    stated: Sequence[str] = (),
+    configured: Sequence[str] = (),
 ) -> ComputeAdapters:
     """Return the adapters of a host for GPU traffic.
 
@@ -120,11 +120,11 @@ def compute_adapters(
         sku: its hardware facts.
         hcas: output of `ibstat`; None where it was not read.
         topology: output of `nvidia-smi topo -m`; None where it was not read.
-        stated: names from a setting, which override those of the inventory.
+        configured: names from a setting, which override those of the inventory.
     """
     wanted = sku.compute_hcas if carries_gpu_traffic(sku) else 0
     found = _from_evidence(sku, hcas, topology) if hcas is not None and wanted else None
-    names = tuple(stated) or host.hcas
+    names = tuple(configured) or host.hcas
     if names:
         sure = found is not None and found.basis == "topology" and found.complete
         other = found.names if sure and found is not None and set(found.names) != set(names) else ()

@@ -136,9 +136,9 @@ def site_cabling(
         ProblemsError: everything wrong with the configured plan, as one list.
         InputError: the file cannot be read.
     """
-    stated = stated_cabling(site, hardware)
-    if stated is not None:
-        return stated
+    configured = stated_cabling(site, hardware)
+    if configured is not None:
+        return configured
     links: list[PlannedLink] = []
     unknown: list[str] = []
     for host in site.hosts:
@@ -326,7 +326,7 @@ def read_node_names(path: Path) -> dict[str, str]:
             continue
         match = _LINE.fullmatch(stripped)
         if match is None:
-            said = f'line {number} is {stripped[:60]!r}, expected `0x<guid> "name"`.'
-            raise InputError(f"node-name map {path}", said, "correct the line")
+            reported = f'line {number} is {stripped[:60]!r}, expected `0x<guid> "name"`.'
+            raise InputError(f"node-name map {path}", reported, "correct the line")
         found[guid_text(guid(match[1], str(path)))] = match[2].strip()
     return found

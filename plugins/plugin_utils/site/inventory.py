@@ -36,8 +36,8 @@ def quarantine_of(entries: Any, hosts: Iterable[Host], problems: list[BringupErr
     """Return the quarantined nodes, and add their problems."""
     names = [host.name for host in hosts]
 
-    def unknown(stated: Mapping[str, str], where: str) -> list[BringupError]:
-        node = stated.get("node")
+    def unknown(configured: Mapping[str, str], where: str) -> list[BringupError]:
+        node = configured.get("node")
         if node is None or node in names:
             return []
         return [InputError(f"{where}.node", f"{node!r} is not a host of the group.", nearest_hint(node, names))]
@@ -81,8 +81,8 @@ def _lookup(known: Nameable) -> Callable[[Mapping[str, str], str], list[BringupE
     nodes = tuple(host.name for host in known.hosts)
     racks = tuple(sorted({host.rack for host in known.hosts if host.rack}))
 
-    def wrong(stated: Mapping[str, str], where: str) -> list[BringupError]:
-        check, subject = stated.get("check"), stated.get("subject")
+    def wrong(configured: Mapping[str, str], where: str) -> list[BringupError]:
+        check, subject = configured.get("check"), configured.get("subject")
         if check is None:
             return []
         kind = known.checks.get(check)
@@ -90,8 +90,8 @@ def _lookup(known: Nameable) -> Callable[[Mapping[str, str], str], list[BringupE
             unknown = InputError(f"{where}.check", f"{check!r} is not a check.", nearest_hint(check, known.checks))
             # Its subject is compared with those of the check that was probably meant.
             near = get_close_matches(check, known.checks, n=1, cutoff=0.55)
-            told = _no_subject(known.checks[near[0]], subject, f"{where}.subject") if near and subject else []
-            return [unknown, *told]
+            reported = _no_subject(known.checks[near[0]], subject, f"{where}.subject") if near and subject else []
+            return [unknown, *reported]
         return _no_subject(kind, subject, f"{where}.subject") if subject is not None else []
 
     def _no_subject(kind: SubjectKind, subject: str, where: str) -> list[BringupError]:
@@ -148,22 +148,22 @@ def _entries(
         where = f"{variable}[{number}]"
         plain = _texts(entry)
         pairs = plain.items() if isinstance(plain, Mapping) else ()
-        stated = {key: text for key, text in pairs if isinstance(text, str) and text.strip()}
+        configured = {key: text for key, text in pairs if isinstance(text, str) and text.strip()}
         try:
             found.append(decode(kind, plain, where))
         except ProblemsError as error:
             problems.extend(error.problems)
-            said = {problem.reason for problem in error.problems}
-            problems.extend(problem for problem in _no_day(stated, where) if problem.reason not in said)
-        problems.extend(wrong(stated, where))
+            reported = {problem.reason for problem in error.problems}
+            problems.extend(problem for problem in _no_day(configured, where) if problem.reason not in reported)
+        problems.extend(wrong(configured, where))
     return tuple(found)
 
 
-def _no_day(stated: Mapping[str, str], where: str) -> list[BringupError]:
+def _no_day(configured: Mapping[str, str], where: str) -> list[BringupError]:
     """Return what is wrong with the last day of a decision. It is checked here for an incomplete entry, too."""
     try:
-        if "until" in stated:
-            parsed_day(stated["until"], where)
+        if "until" in configured:
+            parsed_day(configured["until"], where)
     except InputError as error:
         return [error]
     return []
@@ -336,34 +336,34 @@ def _host(name: str, variables: Mapping[str, Any], facts: InventoryFacts, proble
     )
 
 
-def _bmc(name: str, stated: Any, problems: list[BringupError]) -> str:
+def _bmc(name: str, configured: Any, problems: list[BringupError]) -> str:
     try:
-        return service_url(stated)
+        return service_url(configured)
     except ValueError as error:
         problems.append(InputError(f"host {name}: {VARIABLE}", str(error), "correct it, or leave it out"))
         return ""
 
 
-def _hcas(name: str, stated: Any, sku: Sku | None, problems: list[BringupError]) -> tuple[str, ...]:
+def _hcas(name: str, configured: Any, sku: Sku | None, problems: list[BringupError]) -> tuple[str, ...]:
     """Return the configured names of the host's adapters, and add their problems."""
-    if stated is None or sku is None:
+    if configured is None or sku is None:
         return ()
-    if not isinstance(stated, list) or not all(isinstance(entry, str) for entry in stated):
-        wrong = f"is {stated!r}, expected a list of names such as [mlx5_0, mlx5_3]."
+    if not isinstance(configured, list) or not all(isinstance(entry, str) for entry in configured):
+        wrong = f"is {configured!r}, expected a list of names such as [mlx5_0, mlx5_3]."
     else:
-        wrong = hca_names_problem(stated, sku.compute_hcas)
+        wrong = hca_names_problem(configured, sku.compute_hcas)
     if wrong:
         hint = f"correct {HCAS} of the host or its group, or leave it out where SKU {sku.name} has the names"
         problems.append(InputError(f"host {name}: {HCAS}", wrong, hint))
         return ()
-    return tuple(stated)
+    return tuple(configured)
 
 
 def _criteria(facts: InventoryFacts, hosts: tuple[Host, ...]) -> dict[str, str]:
     """Return the configured criteria. The accelerator follows from the SKUs if all have the same one."""
-    stated = {str(key): str(value) for key, value in (facts.options.get("criteria") or {}).items()}
+    configured = {str(key): str(value) for key, value in (facts.options.get("criteria") or {}).items()}
     found = {facts.hardware[host.sku].accelerator for host in hosts if host.sku in facts.hardware}
-    return {"accelerator": str(found.pop())} | stated if len(found) == 1 else stated
+    return {"accelerator": str(found.pop())} | configured if len(found) == 1 else configured
 
 
 def _pools(given: Sequence[Mapping[str, Any]], problems: list[BringupError]) -> tuple[SitePool, ...]:

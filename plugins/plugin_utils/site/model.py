@@ -102,8 +102,8 @@ class Site:
     @property
     def adds_nodes(self) -> bool | None:
         """Whether nodes are added to the cluster as pods need them; None if it is not configured."""
-        stated = self.settings.get("cluster-autoscaling")
-        return None if stated is None else stated.get("added", True) is not False
+        configured = self.settings.get("cluster-autoscaling")
+        return None if configured is None else configured.get("added", True) is not False
 
     @property
     def quarantined(self) -> frozenset[str]:

@@ -97,16 +97,16 @@ def from_upstream(data: Mapping[str, Any], source: str) -> Snapshot:
     head = data.get("metadata") or {}
     k8s = found["K8s"]
     itself = _data(k8s, "node")
-    name = _said(head, _SOURCE) or _text(itself.get("source-node"))
+    name = _reported(head, _SOURCE) or _text(itself.get("source-node"))
     nodes, whole = _nodes(found["NodeTopology"], source)
     if itself:
         nodes[name] = _source_node(nodes.get(name, Node()), itself)
     server = _data(k8s, "server")
     host = _host(found)
     return Snapshot(
-        taken=_said(head, _TAKEN),
-        made_by=f"{_EARLIER.get(api, 'aicr')} {_said(head, _VERSION)}".strip(),
-        rehearsal={"true": True, "false": False}.get(_said(head, (REHEARSAL,))),
+        taken=_reported(head, _TAKEN),
+        made_by=f"{_EARLIER.get(api, 'aicr')} {_reported(head, _VERSION)}".strip(),
+        rehearsal={"true": True, "false": False}.get(_reported(head, (REHEARSAL,))),
         collectors=_collectors(found, whole, host),
         server=Server(
             version=_text(server.get("version")),
@@ -122,7 +122,7 @@ def from_upstream(data: Mapping[str, Any], source: str) -> Snapshot:
     )
 
 
-def _said(head: Mapping[str, Any], words: tuple[str, ...]) -> str:
+def _reported(head: Mapping[str, Any], words: tuple[str, ...]) -> str:
     return next((str(head[word]) for word in words if head.get(word)), "")
 
 
@@ -359,12 +359,12 @@ def _measured(kind: str, subtypes: Mapping[str, Mapping[str, Any]]) -> Json:
 
 def _k8s(snapshot: Snapshot, source: str) -> Json:
     server = snapshot.server
-    said = {"version": server.version, "platform": server.platform, "goVersion": server.go_version}
+    reported = {"version": server.version, "platform": server.platform, "goVersion": server.go_version}
     node = snapshot.nodes.get(source)
     return _measured(
         "K8s",
         {
-            "server": said if server.version else {},
+            "server": reported if server.version else {},
             "image": _images(snapshot.images),
             "policy": _policy(snapshot.policies),
             "node": _node(source, node) if node else {},

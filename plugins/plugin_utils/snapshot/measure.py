@@ -85,10 +85,10 @@ def evaluate_in(
     measured = replace(evaluate_nodes(constraint, values), measured_on=len(values))
     result = _with_reason(measured, snapshot, "nodes", "hosts", "devices")
     lost = {host: snapshot.hosts[host].not_read for host in names.values() if host in snapshot.hosts}
-    told = [f"{host} ({why})" for host, why in sorted(lost.items()) if why]
-    if result.status is not ConstraintStatus.MISSING or not told:
+    reported = [f"{host} ({why})" for host, why in sorted(lost.items()) if why]
+    if result.status is not ConstraintStatus.MISSING or not reported:
         return result
-    return replace(result, reason=f"{result.reason} Not read: {first_of(told, 8, '; ')}.")
+    return replace(result, reason=f"{result.reason} Not read: {first_of(reported, 8, '; ')}.")
 
 
 def _of_provider(constraint: Constraint, snapshot: Snapshot) -> ConstraintResult:
@@ -108,9 +108,9 @@ def _legacy_plugin(snapshot: Snapshot) -> Value:
     upstream's has the result.
     """
     _k8s, part, key = OKE_LEGACY_PLUGIN.split(".")
-    said = _plain(snapshot.provider.get(part, {}).get(key))
-    if said is not None or not snapshot.whole("workloads"):
-        return said
+    reported = _plain(snapshot.provider.get(part, {}).get(key))
+    if reported is not None or not snapshot.whole("workloads"):
+        return reported
     return None if f"DaemonSet kube-system/{key}" in snapshot.workloads else "none"
 
 
@@ -121,13 +121,15 @@ def _of_a_part(constraint: Constraint, snapshot: Snapshot, read: Read | None) ->
     """
     result = evaluate(constraint, None)
     names = sorted({*snapshot.nodes, *snapshot.hosts}) if read is not None else ()
-    seen = {name: read(snapshot.nodes.get(name, Node()), snapshot.hosts.get(name, Host())) for name in names if read}
-    said = [
-        f"{value} on {name or 'the node that it was taken on'}" for name, value in seen.items() if value is not None
+    observed = {
+        name: read(snapshot.nodes.get(name, Node()), snapshot.hosts.get(name, Host())) for name in names if read
+    }
+    reported = [
+        f"{value} on {name or 'the node that it was taken on'}" for name, value in observed.items() if value is not None
     ]
-    if not said:
+    if not reported:
         return result
-    known = f"{constraint.name} is {first_of(said, 8)}; of the other nodes it was not measured"
+    known = f"{constraint.name} is {first_of(reported, 8)}; of the other nodes it was not measured"
     return replace(result, reason=f"{known}, and {constraint.value} is required of all.")
 
 
@@ -149,8 +151,8 @@ def _with_reason(result: ConstraintResult, snapshot: Snapshot, *collectors: str)
     """Return the result. If it is unmeasured, add why these collectors found nothing."""
     if result.status is not ConstraintStatus.MISSING:
         return result
-    told = [f"{name}: {snapshot.collectors[name].reason}" for name in collectors if not snapshot.whole(name)]
-    more = f" Not seen: {'; '.join(told)}." if told else ""
+    reported = [f"{name}: {snapshot.collectors[name].reason}" for name in collectors if not snapshot.whole(name)]
+    more = f" Not seen: {'; '.join(reported)}." if reported else ""
     return replace(result, reason=f"{result.reason}{more}")
 
 
@@ -173,8 +175,8 @@ def _first(*values: Value) -> Value:
 
 
 def _of_release(key: str, node: Node, host: Host) -> Value:
-    said = {"ID": 0, "VERSION_ID": 1}
-    image = os_release(node.os_image)[said[key]] if key in said else None
+    reported = {"ID": 0, "VERSION_ID": 1}
+    image = os_release(node.os_image)[reported[key]] if key in reported else None
     return _first(image, host.os.get(key), node.labels.get(f"{_FEATURE}system-os_release.{key}"))
 
 
@@ -212,8 +214,8 @@ def _all_of(values: Iterable[Value]) -> Value:
 
     No GPU counts for another: a node with one GPU of another product does not have that product.
     """
-    said = {"" if value is None else str(value) for value in values}
-    return None if "" in said else ", ".join(sorted(said)) or None
+    reported = {"" if value is None else str(value) for value in values}
+    return None if "" in reported else ", ".join(sorted(reported)) or None
 
 
 def _device(node: Node, key: str) -> Value:

@@ -200,10 +200,14 @@ class Snapshot:
     schema_version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
-        silent = [name for name in COLLECTORS if name not in self.collectors]
+        not_reporting = [name for name in COLLECTORS if name not in self.collectors]
         unknown = sorted(set(self.collectors) - set(COLLECTORS))
-        if silent or unknown:
-            found = f"lacks {', '.join(silent)}" if silent else f"has {', '.join(unknown)}, which nobody knows"
+        if not_reporting or unknown:
+            found = (
+                f"lacks {', '.join(not_reporting)}"
+                if not_reporting
+                else f"has {', '.join(unknown)}, which nobody knows"
+            )
             raise InputError("collectors of a snapshot", f"{found}.", "take the snapshot again")
 
     def whole(self, collector: str) -> bool:
@@ -282,8 +286,8 @@ def _mig(node: Node) -> bool:
     return any(key.startswith("nvidia.com/mig-") and _number(node.capacity, key) for key in node.capacity)
 
 
-def _number(said: Mapping[str, str], key: str) -> int:
-    return whole_number(said.get(key, "")) or 0
+def _number(reported: Mapping[str, str], key: str) -> int:
+    return whole_number(reported.get(key, "")) or 0
 
 
 def _devices(node: Node) -> int:

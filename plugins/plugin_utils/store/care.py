@@ -180,9 +180,9 @@ def back_up(place: Place, dest: Path) -> int:
                 source.backup(copy)
                 # One file, that can be moved and read anywhere.
                 copy.execute("PRAGMA journal_mode = DELETE")
-                said = [row[0] for row in copy.execute("PRAGMA integrity_check(5)")]
-            if said != ["ok"]:
-                raise UnavailableError(str(place), f"cannot be copied whole: {'; '.join(said)}.", "see `checked`")
+                reported = [row[0] for row in copy.execute("PRAGMA integrity_check(5)")]
+            if reported != ["ok"]:
+                raise UnavailableError(str(place), f"cannot be copied whole: {'; '.join(reported)}.", "see `checked`")
             with part.open("rb") as handle:
                 os.fsync(handle.fileno())
             part.replace(meant)
@@ -200,8 +200,8 @@ def problems_of(store: ServiceStore) -> tuple[str, ...]:
     found: list[str] = []
     with our_errors(store.path), store.engine.begin() as connection:
         if connection.dialect.name == "sqlite":
-            said = [row[0] for row in connection.exec_driver_sql(f"PRAGMA integrity_check({_SHOWN})")]
-            found += [text for text in said if text != "ok"]
+            reported = [row[0] for row in connection.exec_driver_sql(f"PRAGMA integrity_check({_SHOWN})")]
+            found += [text for text in reported if text != "ok"]
             lost = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(_SHOWN)
             found += [f"table {row[0]}, row {row[1]}: refers to a row of {row[2]} that is not there" for row in lost]
         found += _wrong_pointers(connection)

@@ -172,16 +172,16 @@ def place_of(store: str) -> Place:
     return StoreUrl(store)
 
 
-def url_from(stated: str) -> str:
+def url_from(configured: str) -> str:
     """Return the configured URL, read from a file where a path is configured.
 
     Raises:
         InputError: others may read the file, or it does not have exactly one line.
         UnavailableError: the file cannot be read.
     """
-    if "://" in stated or not stated:
-        return stated
-    path = Path(stated).expanduser()
+    if "://" in configured or not configured:
+        return configured
+    path = Path(configured).expanduser()
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

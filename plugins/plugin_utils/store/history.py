@@ -344,9 +344,9 @@ def _non_pass(row: Mapping[str, Any]) -> NonPass:
 
 
 def _silence(row: Mapping[str, Any]) -> NonPass:
-    seen = row["started"] or row["run_started"]
+    observed = row["started"] or row["run_started"]
     text = f"{row['status']} ({row['message']})"
-    return NonPass(gate=row["gate"], run_id=row["run_id"], seen=seen, text=text, order=_order(row))
+    return NonPass(gate=row["gate"], run_id=row["run_id"], seen=observed, text=text, order=_order(row))
 
 
 def _order(row: Mapping[str, Any]) -> int:

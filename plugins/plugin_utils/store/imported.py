@@ -92,9 +92,9 @@ def _table(path: Path, connection: sqlite3.Connection) -> tuple[str, dict[str, s
             fitting[table] = roles
     hint = "give a file with one table of node, test name, timestamp and result"
     if len(fitting) != 1:
-        said = f"{len(fitting)} tables have them ({', '.join(fitting)})" if fitting else "no table has them"
+        reported = f"{len(fitting)} tables have them ({', '.join(fitting)})" if fitting else "no table has them"
         wanted = "expected one table with columns for node, test, time and result"
-        reason = f"{wanted}: {said}; tables: {', '.join(tables) or 'none'}."
+        reason = f"{wanted}: {reported}; tables: {', '.join(tables) or 'none'}."
         raise InputError(str(path), reason, hint)
     table, roles = next(iter(fitting.items()))
     twice = [f"{role} ({' or '.join(names)})" for role, names in roles.items() if len(names) > 1]

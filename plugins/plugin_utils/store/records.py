@@ -290,11 +290,11 @@ def result_dependencies(facts: GateFacts, outcome: Outcome) -> Dependencies:
     """Return what this result depends on: the observed facts of the site, and the NCCL that it was measured with."""
     subject = outcome.subjects[0]
     hosts = [host.name for host in hosts_of(outcome, facts.site)]
-    seen = dependencies_of(
+    observed = dependencies_of(
         facts.verdict.gate, outcome.check, subject.kind, subject.name, hosts, facts.site, facts.state
     )
     nccl = str(_measured(outcome).get("nccl") or "")
-    return replace(seen, own=seen.own | {NCCL: nccl}) if nccl else seen
+    return replace(observed, own=observed.own | {NCCL: nccl}) if nccl else observed
 
 
 def _measured(outcome: Outcome) -> dict[str, Scalar]:

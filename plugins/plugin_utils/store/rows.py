@@ -50,9 +50,9 @@ def keep_dependencies(connection: Any, found: Iterable[Dependencies]) -> None:
     """Write the dependencies that are not there yet."""
     facts: dict[str, Any] = {}
     for entry in found:
-        hosts = {name: digest(seen) for name, seen in entry.hosts.items()}
+        hosts = {name: digest(observed) for name, observed in entry.hosts.items()}
         facts[entry.fingerprint] = {"own": entry.own, "hosts": hosts}
-        facts |= {hosts[name]: seen for name, seen in entry.hosts.items()}
+        facts |= {hosts[name]: observed for name, observed in entry.hosts.items()}
     keep_facts(connection, facts)
 
 

@@ -96,14 +96,14 @@ def _see_parts(connection: Any, cycle: Cycle, result: NodeResult) -> None:
         connection.execute(insert.on_conflict_do_update(index_elements=[*whose, "slot", "since_s"], set_=new), rows)
 
 
-def _periods_with(periods: list[PartPeriod], seen: PartPeriod) -> list[dict[str, Any]]:
+def _periods_with(periods: list[PartPeriod], observed: PartPeriod) -> list[dict[str, Any]]:
     """Return the rows that change when a part is observed in a slot at a time; results may arrive late."""
-    at = seen.since_s
+    at = observed.since_s
     before = [period for period in periods if period.since_s <= at]
     last = before[-1] if before else None
-    if last is not None and last.part == seen.part:
+    if last is not None and last.part == observed.part:
         return [_period_row(last.part, last.since_s, at)] if at > last.seen_s else []
-    rows = [_period_row(seen.part, at, at)]
+    rows = [_period_row(observed.part, at, at)]
     if last is not None and at < last.seen_s:
         # Two parts at once in one slot: the one that was observed last began, as far as is known, only then.
         rows += [_period_row(last.part, last.since_s, last.since_s), _period_row(last.part, last.seen_s, last.seen_s)]

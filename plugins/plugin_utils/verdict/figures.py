@@ -102,9 +102,9 @@ def _figure(name: str, rule: FigureRule, outcome: Outcome, place: Place) -> list
     if measure is None or measure.unit != rule.unit or not _is_number(measure.value):
         return []
     hosts = hosts_of(outcome, place.site)
-    said = {word: (_word(measured[word].value) if word in measured else "") for word in rule.conditions}
+    reported = {word: (_word(measured[word].value) if word in measured else "") for word in rule.conditions}
     subject = outcome.subjects[0]
-    conditions = {SKU: _one_text(_sku(place, host) for host in hosts)} | said
+    conditions = {SKU: _one_text(_sku(place, host) for host in hosts)} | reported
     conditions |= {DRIVER: _one_text(place.drivers.get(host.name, "") for host in hosts)}
     return [
         Figure(

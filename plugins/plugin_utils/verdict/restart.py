@@ -338,11 +338,11 @@ def restart(record: RunRecord) -> str:
             return ""
         # An aborted roll has ended: the same command again would end the next one.
         return _command(replace(record, command=_without(record.command, WAVE_ABORT)), record.work.again)
-    held = [gate for gate in record.scope if _held(record, gate)]
-    if not held and not record.problem:
+    on_hold = [gate for gate in record.scope if _on_hold(record, gate)]
+    if not on_hold and not record.problem:
         return ""
-    if held:
-        return _from_gate(record, held[0])
+    if on_hold:
+        return _from_gate(record, on_hold[0])
     start = _start_meant(record) if record.problem else record.from_gate
     return _command(record, f"{VARIABLE}={start}" if start else "")
 
@@ -399,6 +399,6 @@ def _command(record: RunRecord, assignment: str) -> str:
     return f"{command} -e {assignment}" if assignment and f"-e {assignment}" not in command else command
 
 
-def _held(record: RunRecord, gate: str) -> bool:
+def _on_hold(record: RunRecord, gate: str) -> bool:
     verdict = record.gate(gate)
     return verdict.status is not Status.PENDING and not verdict.opens_next

@@ -256,8 +256,8 @@ def nothing_holds(record: RunRecord) -> bool:
     It passed, or it is a validation in which checks were left out by name and nothing else is open.
     """
     if record.work is not None:
-        held = record.work.failed or record.check_mode or record.problem or record.unconfirmed
-        return not held
+        on_hold = record.work.failed or record.check_mode or record.problem or record.unconfirmed
+        return not on_hold
     if not record.validates:
         return all_passed(record)
     opened = all(verdict.opens_next for verdict in record.phases)
@@ -276,7 +276,7 @@ def undecided_gates(record: RunRecord) -> tuple[str, ...]:
 
 def not_ended_well(record: RunRecord) -> tuple[str, ...]:
     """Return why a run that came to its end may not end with exit code 0, as sentences; empty where it may."""
-    held = tuple(v.message for v in record.gates if v.status is not Status.PENDING and not v.opens_next)
+    on_hold = tuple(v.message for v in record.gates if v.status is not Status.PENDING and not v.opens_next)
     # A gate behind one that did not pass has no other reason.
     undecided = tuple(gate for gate in undecided_gates(record) if can_open(record, gate))
     if record.problem:
@@ -286,20 +286,22 @@ def not_ended_well(record: RunRecord) -> tuple[str, ...]:
     if record.check_mode:
         return ("check mode: no gate was decided, so nothing is passed",)
     if not record.scope:
-        held = tuple(verdict.message for verdict in record.phases if not verdict.opens_next)
+        on_hold = tuple(verdict.message for verdict in record.phases if not verdict.opens_next)
     if not undecided:
-        return held or (_nothing(record) if proves_nothing(record) else ())
+        return on_hold or (_nothing(record) if proves_nothing(record) else ())
     text = (
         f"{len(undecided)} of {len(record.scope)} gates in scope were not decided: {', '.join(undecided)}; run without "
         "--tags, --skip-tags and --start-at-task, and state gpufleet_gates to leave gates out of the scope"
     )
-    return (*held, text)
+    return (*on_hold, text)
 
 
 def _nothing(record: RunRecord) -> tuple[str, ...]:
     if record.validates:
-        asked = ", ".join(verdict.gate for verdict in record.phases)
-        return (f"nothing was proven: every check of {asked} was skipped; leave fewer out, or validate with a cluster",)
+        requested = ", ".join(verdict.gate for verdict in record.phases)
+        return (
+            f"nothing was proven: every check of {requested} was skipped; leave fewer out, or validate with a cluster",
+        )
     text = f"nothing was proven: this site declares no check of {', '.join(record.scope)}"
     return (f"{text}; state gates in gpufleet_gates that it declares (site.yml --tags plan shows them)",)
 
@@ -387,12 +389,12 @@ def _validated(record: RunRecord) -> str:
     """Return the verdict of a run that validates: the result of each phase; it decides no gate."""
     words = "; ".join(f"{verdict.gate} {verdict.status.value}" for verdict in record.phases)
     head = "validated" if all_passed(record) else "not validated" if not nothing_holds(record) else "validated in part"
-    held = [verdict.message for verdict in record.phases if verdict.status not in (Status.PASSED, Status.SKIPPED)]
+    on_hold = [verdict.message for verdict in record.phases if verdict.status not in (Status.PASSED, Status.SKIPPED)]
     left_out = [verdict for verdict in record.phases if verdict.status is Status.SKIPPED]
     skipped = sum(verdict.counts.get(Status.SKIPPED.value, 0) for verdict in left_out)
     if skipped:
-        held.append(f"{count(skipped, 'check')} skipped, each with its reason in the report")
-    return "; ".join((f"{'REHEARSAL ' if record.rehearsal else ''}{head}: {words}", *held, "no gate was decided"))
+        on_hold.append(f"{count(skipped, 'check')} skipped, each with its reason in the report")
+    return "; ".join((f"{'REHEARSAL ' if record.rehearsal else ''}{head}: {words}", *on_hold, "no gate was decided"))
 
 
 def _what_if(record: RunRecord) -> str:

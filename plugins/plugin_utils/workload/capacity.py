@@ -309,7 +309,7 @@ def node_capacity(
 ) -> dict[str, NodeCapacity]:
     """Return the capacity of each named node. A name without a node is closed and has no GPUs."""
     running = [pod for pod in pods if pod_runs(pod)]
-    held, claimed, offered = _held(running), _claimed(claims), _offered(slices)
+    on_hold, claimed, offered = _on_hold(running), _claimed(claims), _offered(slices)
     there = Counter(pod["spec"]["nodeName"] for pod in running)
     found: dict[str, NodeCapacity] = {}
     cleaner = Cleaner()
@@ -322,10 +322,11 @@ def node_capacity(
             parts = {key: number for key, number in amounts.items() if number}
             # A claim takes a whole GPU, which would be taken from the pods that share it.
             total = plugin or (0 if parts else offered[name])
-            asked = held.get(name, Counter())
+            requested = on_hold.get(name, Counter())
             found[name] = NodeCapacity(
-                name=name, total=total, used=asked[GPU] + claimed[name], closed=_closed(node, obj, tolerations, roll),
-                by_dra=not plugin and total > 0, parts=parts, parts_used={key: asked[key] for key in parts},
+                name=name, total=total, used=requested[GPU] + claimed[name], closed=_closed(node, obj,
+                tolerations, roll),
+                by_dra=not plugin and total > 0, parts=parts, parts_used={key: requested[key] for key in parts},
                 pods_free=max(0, _whole(allocatable.get("pods")) - there[name]) if "pods" in allocatable else _NO_LIMIT,
             )  # fmt: skip
     missing = {
@@ -345,23 +346,23 @@ def pod_runs(pod: Json) -> bool:
     return bool((pod.get("spec") or {}).get("nodeName")) and not ended
 
 
-def _held(running: Iterable[Json]) -> dict[str, Counter[str]]:
+def _on_hold(running: Iterable[Json]) -> dict[str, Counter[str]]:
     """Return by node how much of each GPU resource its pods hold."""
-    held: dict[str, Counter[str]] = {}
+    on_hold: dict[str, Counter[str]] = {}
     for pod in running:
-        held.setdefault(pod["spec"]["nodeName"], Counter()).update(gpus_asked(pod["spec"]))
-    return held
+        on_hold.setdefault(pod["spec"]["nodeName"], Counter()).update(gpus_asked(pod["spec"]))
+    return on_hold
 
 
 def _claimed(claims: Iterable[Json]) -> Counter[str]:
-    held: Counter[str] = Counter()
+    on_hold: Counter[str] = Counter()
     for claim in claims:
         allocation = (claim.get("status") or {}).get("allocation") or {}
         for result in (allocation.get("devices") or {}).get("results") or []:
             # The driver names its pools after the nodes. A claim with adminAccess shares a device and takes none.
             if result.get("driver") == GPU_DRIVER and not result.get("adminAccess"):
-                held[result.get("pool", "")] += 1
-    return held
+                on_hold[result.get("pool", "")] += 1
+    return on_hold
 
 
 def _offered(slices: Iterable[Json]) -> Counter[str]:
@@ -382,13 +383,13 @@ def gpus_asked(spec: Json) -> Counter[str]:
         limits = (container.get("resources") or {}).get("limits") or {}
         return Counter({key: _whole(value) for key, value in limits.items() if is_gpu(key)})
 
-    asked: Counter[str] = Counter()
+    requested: Counter[str] = Counter()
     for container in spec.get("containers") or []:
-        asked += of(container)
+        requested += of(container)
     # Init containers run before the others and release what they had.
     for container in spec.get("initContainers") or []:
-        asked |= of(container)
-    return asked
+        requested |= of(container)
+    return requested
 
 
 def _whole(value: Any) -> int:

@@ -161,10 +161,10 @@ class ObservedJob:
     away_s: float = 0.0
 
 
-def ending_of(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+def ending_of(spec: JobSpec, observed: ObservedJob) -> Ending | None:
     """Return how a job ended. None while it may still succeed."""
     for rule in (_limited, _done, _disturbed, _crashed, _lost, _not_started, _refused, _not_scheduled, _too_long):
-        ending = rule(spec, seen)
+        ending = rule(spec, observed)
         if ending:
             return ending
     return None
@@ -241,17 +241,17 @@ def waiting_of(pod: Json) -> tuple[str, str]:
     return "", ""
 
 
-def _done(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+def _done(spec: JobSpec, observed: ObservedJob) -> Ending | None:
     """The job's exit code is the launcher's. Other pods get SPARE_S to end, but workers of an MPIJob never end."""
-    launcher = next((pod for pod in seen.pods if role_of(pod) == "launcher"), None)
+    launcher = next((pod for pod in observed.pods if role_of(pod) == "launcher"), None)
     if launcher is None or phase_of(launcher) != "Succeeded":
         return None
     if spec.kind in ("torchrun", "ranks"):
         # Every pod starts ranks itself, so every exit code counts.
-        ended = len(seen.pods) == len(spec.nodes) and all(phase_of(pod) == "Succeeded" for pod in seen.pods)
-        return Ending("succeeded", f"exit code 0 of {len(seen.pods)} pods") if ended else None
-    open_pods = [pod for pod in seen.pods if phase_of(pod) not in ("Succeeded", "Failed")]
-    if open_pods and spec.kind == "gang-job" and seen.ended_s < SPARE_S:
+        ended = len(observed.pods) == len(spec.nodes) and all(phase_of(pod) == "Succeeded" for pod in observed.pods)
+        return Ending("succeeded", f"exit code 0 of {len(observed.pods)} pods") if ended else None
+    open_pods = [pod for pod in observed.pods if phase_of(pod) not in ("Succeeded", "Failed")]
+    if open_pods and spec.kind == "gang-job" and observed.ended_s < SPARE_S:
         return None
     return Ending("succeeded", f"exit code 0 of {where(launcher)}")
 
@@ -275,32 +275,32 @@ def disruption_of(pod: Json) -> Ending | None:
         state = "lost-node"
     else:
         return None
-    told = str(disruption.get("message") or word) if word and not evicted else message or reason
-    return Ending(state, f"{where(pod)}{' was evicted' if evicted else ''}: {told}")
+    reported = str(disruption.get("message") or word) if word and not evicted else message or reason
+    return Ending(state, f"{where(pod)}{' was evicted' if evicted else ''}: {reported}")
 
 
-def _disturbed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+def _disturbed(spec: JobSpec, observed: ObservedJob) -> Ending | None:
     """A pod was ended from outside the job: by preemption for a user's pod, or by the loss of its node."""
-    for pod in seen.pods:
+    for pod in observed.pods:
         ending = disruption_of(pod)
         if ending is not None:
             return ending
-    for name in seen.gone:
-        if name in seen.preempted:
-            return Ending("preempted", f"{name}: {seen.preempted[name]}")
+    for name in observed.gone:
+        if name in observed.preempted:
+            return Ending("preempted", f"{name}: {observed.preempted[name]}")
     return None
 
 
-def _crashed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    failed = sorted((pod for pod in seen.pods if phase_of(pod) == "Failed"), key=order_of)
+def _crashed(spec: JobSpec, observed: ObservedJob) -> Ending | None:
+    failed = sorted((pod for pod in observed.pods if phase_of(pod) == "Failed"), key=order_of)
     if not failed:
         return None
     # A worker that dies ends the launcher too, and the launcher's log explains more.
-    launcher_open = any(role_of(pod) == "launcher" and phase_of(pod) == "Running" for pod in seen.pods)
-    if launcher_open and seen.ended_s < SPARE_S:
+    launcher_open = any(role_of(pod) == "launcher" and phase_of(pod) == "Running" for pod in observed.pods)
+    if launcher_open and observed.ended_s < SPARE_S:
         return None
     # The pod may have failed because another one is gone; the reason for that may still come.
-    if seen.gone and seen.gone_s < TOLD_S:
+    if observed.gone and observed.gone_s < TOLD_S:
         return None
     code, word = termination_of(failed[0])
     status = failed[0].get("status") or {}
@@ -311,18 +311,18 @@ def _crashed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     return Ending("failed", f"{where(failed[0])} {ended}{more}")
 
 
-def _lost(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    for pod in seen.pods:
-        reason = seen.lost_nodes.get(node_of(pod))
+def _lost(spec: JobSpec, observed: ObservedJob) -> Ending | None:
+    for pod in observed.pods:
+        reason = observed.lost_nodes.get(node_of(pod))
         if reason is not None:
             return Ending("lost-node", f"{where(pod)}: the node does not answer ({reason})")
-    if seen.gone and seen.gone_s >= TOLD_S:
-        return Ending("lost-node", f"pod {seen.gone[0]} was removed by somebody else while it ran")
+    if observed.gone and observed.gone_s >= TOLD_S:
+        return Ending("lost-node", f"pod {observed.gone[0]} was removed by somebody else while it ran")
     return None
 
 
-def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    for pod in seen.pods:
+def _not_started(spec: JobSpec, observed: ObservedJob) -> Ending | None:
+    for pod in observed.pods:
         word, message = waiting_of(pod)
         text = f"{where(pod)}: {word}" + (f": {message}" if message else "")
         final = word == "ErrImagePull" and any(known in message.lower() for known in _NEVER_PULLED)
@@ -333,49 +333,50 @@ def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     return None
 
 
-def _limited(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+def _limited(spec: JobSpec, observed: ObservedJob) -> Ending | None:
     """A LimitRange that sets limits which the test leaves open slows good hardware, or has ranks killed for memory."""
-    for pod in seen.pods:
-        said = str((pod["metadata"].get("annotations") or {}).get(_LIMIT_RANGER) or "")
-        if " limit for " in said:
+    for pod in observed.pods:
+        reported = str((pod["metadata"].get("annotations") or {}).get(_LIMIT_RANGER) or "")
+        if " limit for " in reported:
             namespace = pod["metadata"].get("namespace") or "the test"
             return Ending(
                 "refused",
-                f"a LimitRange of namespace {namespace} limits {where(pod)} ({said[:300]}), so that the limit would be "
+                f"a LimitRange of namespace {namespace} limits {where(pod)} ({reported[:300]}), so "
+                f"that the limit would be "
                 "measured: let whoever makes the LimitRange (kubectl get limitrange -A) leave out namespaces with the "
                 "label gpufleet.io/purpose=test",
             )
     return None
 
 
-def _refused(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+def _refused(spec: JobSpec, observed: ObservedJob) -> Ending | None:
     # Controllers retry by themselves: only the last message counts, and only if it is final.
-    last = seen.refusals[-1] if seen.refusals else ""
+    last = observed.refusals[-1] if observed.refusals else ""
     if last and meaning_of(last) == "refused":
         return Ending("refused", told_refusal(last))
     limit_s = spec.placing_s + CONTROLLERS_LATE_S
-    if seen.pods or seen.gone or seen.age_s <= limit_s + seen.away_s:
+    if observed.pods or observed.gone or observed.age_s <= limit_s + observed.away_s:
         return None
     who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"
     return Ending("refused", f"no pod was made within {limit_s:.0f} s; does {who} run?{f' ({last})' if last else ''}")
 
 
-def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    late_s = seen.age_s - seen.made_s - seen.away_s - spec.placing_s
+def _not_scheduled(spec: JobSpec, observed: ObservedJob) -> Ending | None:
+    late_s = observed.age_s - observed.made_s - observed.away_s - spec.placing_s
     if late_s <= 0:
         return None
-    waiting = [pod for pod in seen.pods if not node_of(pod)]
+    waiting = [pod for pod in observed.pods if not node_of(pod)]
     if not waiting:
         return None
     messages = [str(condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
     # No scheduler sees a gated pod, so the gate is the reason.
-    held = [text for pod in waiting if (text := held_by_gates(pod))]
-    reason = next((message for message in (*held, *messages) if message), "")
+    on_hold = [text for pod in waiting if (text := held_by_gates(pod))]
+    reason = next((message for message in (*on_hold, *messages) if message), "")
     # Without a message the scheduler may not have looked at these pods yet.
     if not reason and late_s <= CONTROLLERS_LATE_S:
         return None
     reason = reason or "the scheduler gives no reason"
-    text = f"{len(waiting)} of {len(seen.pods)} pods not scheduled after {spec.placing_s:.0f} s: {reason}"
+    text = f"{len(waiting)} of {len(observed.pods)} pods not scheduled after {spec.placing_s:.0f} s: {reason}"
     return Ending("unschedulable", text)
 
 
@@ -384,17 +385,17 @@ def all_run(spec: JobSpec, pods: Sequence[Json]) -> bool:
     return len(pods) >= spec.pods and all(phase_of(pod) != "Pending" for pod in pods)
 
 
-def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+def _too_long(spec: JobSpec, observed: ObservedJob) -> Ending | None:
     """Images get a time limit of their own, because a slow registry proves nothing about the hosts."""
-    if seen.running_s is None:
-        if seen.age_s - seen.made_s - seen.away_s <= spec.placing_s + spec.pull_s:
+    if observed.running_s is None:
+        if observed.age_s - observed.made_s - observed.away_s <= spec.placing_s + spec.pull_s:
             return None
-        waiting = next((pod for pod in seen.pods if phase_of(pod) == "Pending"), None)
+        waiting = next((pod for pod in observed.pods if phase_of(pod) == "Pending"), None)
         word, message = waiting_of(waiting) if waiting is not None else ("", "")
-        what = f"{where(waiting)}: {word or 'Pending'}" if waiting is not None else progress_of(seen.pods)
-        message = message or (seen.refusals[-1] if waiting is None and seen.refusals else "")
-        text = f"{what}{f': {message}' if message else ''} after {seen.age_s:.0f} s (image {spec.image})"
+        what = f"{where(waiting)}: {word or 'Pending'}" if waiting is not None else progress_of(observed.pods)
+        message = message or (observed.refusals[-1] if waiting is None and observed.refusals else "")
+        text = f"{what}{f': {message}' if message else ''} after {observed.age_s:.0f} s (image {spec.image})"
         return Ending("slow-start", text)
-    if seen.running_s - seen.away_s <= spec.timeout_s:
+    if observed.running_s - observed.away_s <= spec.timeout_s:
         return None
-    return Ending("timeout", f"not done after {spec.timeout_s:.0f} s: {progress_of(seen.pods)}")
+    return Ending("timeout", f"not done after {spec.timeout_s:.0f} s: {progress_of(observed.pods)}")

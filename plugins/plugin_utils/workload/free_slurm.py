@@ -34,8 +34,8 @@ def free_in_slurm(
         views: the output of `scontrol show nodes`, once for each format that was queried.
         reserved: nodes of the reservation in which our jobs run.
     """
-    seen = [{node.name: _in_reservation(node, reserved) for node in view} for view in views]
-    return {name: _least([_use(name, view.get(name)) for view in seen], name) for name in sorted(frozenset(names))}
+    observed = [{node.name: _in_reservation(node, reserved) for node in view} for view in views]
+    return {name: _least([_use(name, view.get(name)) for view in observed], name) for name in sorted(frozenset(names))}
 
 
 def _in_reservation(node: SlurmNode, reserved: Collection[str]) -> SlurmNode:

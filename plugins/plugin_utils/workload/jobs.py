@@ -113,7 +113,7 @@ class RunningJob:
             self._running_at = time.monotonic()
         running_s = None if self._running_at is None else time.monotonic() - self._running_at
         ended_s = time.monotonic() - self._first_end_at if self._first_end_at else 0.0
-        seen = ObservedJob(
+        observed = ObservedJob(
             pods=self.pods,
             refusals=refusals,
             lost_nodes=lost,
@@ -126,9 +126,9 @@ class RunningJob:
             preempted=preempted_pods(self.cluster, self.namespace.name) if gone else {},
             away_s=self.cluster.transport.outage.away_s - self._away_before_s,
         )
-        ending = ending_of(self.spec, seen)
+        ending = ending_of(self.spec, observed)
         if ending:
-            self.end(explained(self.namespace, self.spec.name, seen, ending))
+            self.end(explained(self.namespace, self.spec.name, observed, ending))
 
     def end(self, ending: Ending) -> None:
         """Read its logs, write its result and start its removal."""

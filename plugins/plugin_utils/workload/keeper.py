@@ -54,8 +54,8 @@ class Keeper:
         self.claim = request.claim
         self.run = ProcessId(request.pid, request.start_ticks)
         self.told_to_stop = False
-        told = request.connection
-        self.cluster = Cluster(Connection(**told), _REQUEST_S, _PATIENCE_S) if told else None
+        reported = request.connection
+        self.cluster = Cluster(Connection(**reported), _REQUEST_S, _PATIENCE_S) if reported else None
         self.renewed = time.monotonic()
         self._files: list[int] = []
 

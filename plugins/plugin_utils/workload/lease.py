@@ -165,7 +165,7 @@ def acquire(
         if lease.get("spec") != watched:
             # It changed while it was watched, so its run is alive.
             if watched is not None and now - began >= wait_s:
-                raise _held(record)
+                raise _on_hold(record)
             emit(f"the cluster is held by {record.text}: waiting until it is renewed or dead")
             watched, since = lease.get("spec"), now
         sleep(_RETRY_S)
@@ -255,7 +255,7 @@ def _created(cluster: Cluster, body: Json) -> None:
         cluster.create(LEASES, body, NAMESPACE)
 
 
-def _held(record: LeaseRecord) -> HeldError:
+def _on_hold(record: LeaseRecord) -> HeldError:
     hint = (
         "start this run after that one, or let it wait: -e gpufleet_when_held=wait; the Lease of a dead run is taken "
         f"over after {record.duration_s} s by itself (kubectl get lease -n {NAMESPACE} {NAME} -o yaml)"
@@ -380,18 +380,18 @@ def hold_hosts(claim: Claim, run_dir: Path, *, pid: int, wait_s: float, emit: Em
         return False
     lock = run_dir.parent / LOCK
     request = _request(claim, pid, run_dir, lock=str(lock))
-    end, told = time.monotonic() + wait_s, False
-    while (said := _hosts_held(request)) == _HELD:
+    end, messages = time.monotonic() + wait_s, False
+    while (reported := _hosts_held(request)) == _HELD:
         record = read_lock(lock)
         if time.monotonic() >= end:
             hint = "start this run after that one, or let it wait: -e gpufleet_when_held=wait"
             raise HeldError("hosts", f"are held by {record.text} (lock {lock}).", hint)
-        if not told:
+        if not messages:
             emit(f"the hosts are held by {record.text}: waiting")
-            told = True
+            messages = True
         time.sleep(_LOOK_S)
-    if said != _READY:
-        raise _no_keeper(said, "the hosts are not held")
+    if reported != _READY:
+        raise _no_keeper(reported, "the hosts are not held")
     return True
 
 
@@ -431,12 +431,12 @@ def end_keeper(run_dir: Path) -> None:
     """End the keeper of a run, which releases the Lease, and wait for it. Without a keeper nothing happens."""
     path = run_dir / RUNNING
     end = time.monotonic() + _END_S
-    asked = False
+    requested = False
     while is_locked(path) and time.monotonic() < end:
         text = path.read_text(encoding="utf-8").strip()
-        if not asked and text.isdecimal():
+        if not requested and text.isdecimal():
             os.kill(int(text), 15)
-            asked = True
+            requested = True
         time.sleep(0.05)
 
 
@@ -458,8 +458,8 @@ def read_lock(path: Path) -> LeaseRecord:
 def _request(claim: Claim, pid: int, run_dir: Path, **more: Any) -> KeeperRequest:
     number, start_ticks = process_of(pid)
     files = {"running": str(run_dir / RUNNING), "working": str(run_dir / WORKING)}
-    told = {"claim": claim, "connection": {}, "pid": number, "start_ticks": start_ticks}
-    return KeeperRequest(**{**told, **files, **more})
+    reported = {"claim": claim, "connection": {}, "pid": number, "start_ticks": start_ticks}
+    return KeeperRequest(**{**reported, **files, **more})
 
 
 def _connection(cluster: Cluster) -> dict[str, Any]:
@@ -476,14 +476,14 @@ def _keeper(cluster: Cluster, request: KeeperRequest) -> Iterator[Callable[[], N
     Raises:
         UnavailableError: it does not start.
     """
-    keeper, said = _start(request)
-    if said != _READY:
-        raise _no_keeper(said, _NOT_RENEWED)
+    keeper, reported = _start(request)
+    if reported != _READY:
+        raise _no_keeper(reported, _NOT_RENEWED)
     told = False
 
     def taken() -> None:
         nonlocal told
-        told = _tell(keeper, TAKEN)
+        told = _report(keeper, TAKEN)
         if not told:
             release(cluster, request.claim)
             raise _no_keeper("it ended meanwhile", _NOT_RENEWED)
@@ -499,9 +499,9 @@ def _keeper(cluster: Cluster, request: KeeperRequest) -> Iterator[Callable[[], N
 
 
 def _hosts_held(request: KeeperRequest) -> str:
-    keeper, said = _start(request)
+    keeper, reported = _start(request)
     _leave(keeper)
-    return said
+    return reported
 
 
 def _start(request: KeeperRequest) -> tuple[subprocess.Popen[str], str]:
@@ -511,14 +511,14 @@ def _start(request: KeeperRequest) -> tuple[subprocess.Popen[str], str]:
         python_argv("workload.keeper"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True, text=True,
     )  # fmt: skip
-    if keeper.stdout is None or not _tell(keeper, json.dumps(asdict(request))):
+    if keeper.stdout is None or not _report(keeper, json.dumps(asdict(request))):
         return keeper, _AT_ONCE
-    said = keeper.stdout.readline().strip() or _AT_ONCE
+    reported = keeper.stdout.readline().strip() or _AT_ONCE
     keeper.stdout.close()
-    return keeper, said
+    return keeper, reported
 
 
-def _tell(keeper: subprocess.Popen[str], line: str) -> bool:
+def _report(keeper: subprocess.Popen[str], line: str) -> bool:
     """Write a line to a keeper. Return False if it has ended."""
     if keeper.stdin is None:
         return False
@@ -536,5 +536,5 @@ def _leave(keeper: subprocess.Popen[str]) -> None:
             keeper.stdin.close()
 
 
-def _no_keeper(said: str, otherwise: str) -> UnavailableError:
-    return UnavailableError("keeper of the run", f"does not start ({said}): {otherwise}.", "start the run again")
+def _no_keeper(reported: str, otherwise: str) -> UnavailableError:
+    return UnavailableError("keeper of the run", f"does not start ({reported}): {otherwise}.", "start the run again")

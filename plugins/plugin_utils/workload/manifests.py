@@ -273,7 +273,7 @@ def data_directory(source: Mapping[str, Any]) -> str:
     """
     path = (source.get("hostPath") or {}).get("path") if isinstance(source.get("hostPath"), Mapping) else None
     if not isinstance(path, str) or not plain_path(path):
-        said = f"is {', '.join(sorted(source)) or 'empty'}, and jobs of Slurm mount nothing."
+        reported = f"is {', '.join(sorted(source)) or 'empty'}, and jobs of Slurm mount nothing."
         hint = "state the directory where all nodes have it: volume={hostPath: {path: /shared}}"
-        raise InputError("volume", said, hint)
+        raise InputError("volume", reported, hint)
     return path

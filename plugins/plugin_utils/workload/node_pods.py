@@ -186,7 +186,9 @@ def _printed(namespace: TemporaryNamespace, pod: Json | None, warning: str) -> P
     status = pod.get("status") or {}
     if _phase(pod) == "Succeeded":
         return Printed(log=log)
-    said = ended.get("message") or status.get("message") or ended.get("reason") or status.get("reason") or "no reason"
+    reported = (
+        ended.get("message") or status.get("message") or ended.get("reason") or status.get("reason") or "no reason"
+    )
     late = status.get("reason") == "DeadlineExceeded" or _phase(pod) not in _ENDED
     how = f"ended with {ended['exitCode']}" if "exitCode" in ended else "did not end in time" if late else "did not run"
-    return Printed(log=log, reason=f"its pod {how}: {said}"[:400])
+    return Printed(log=log, reason=f"its pod {how}: {reported}"[:400])

@@ -105,14 +105,14 @@ def known_tolerations() -> tuple[Toleration, ...]:
     return decode(tuple[Toleration, ...], read_yaml(path), str(path))
 
 
-def tolerations_with(stated: Iterable[str], where: str = "settings of gpu_stack") -> tuple[Toleration, ...]:
+def tolerations_with(configured: Iterable[str], where: str = "settings of gpu_stack") -> tuple[Toleration, ...]:
     """Return the known tolerations and those that a site configured as `key`, `key=value` or `key=value:effect`.
 
     Raises:
         InputError: a text has another form.
     """
     found = []
-    for text in stated:
+    for text in configured:
         match = _TEXT.fullmatch(text)
         if match is None:
             hint = "write it as kubectl describe node prints the taint: key=value:NoSchedule"

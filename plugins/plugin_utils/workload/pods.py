@@ -77,7 +77,7 @@ def end_of(pod: Json) -> PodEnd | None:
     if disruption is not None:
         return PodEnd(disruption.reason, _HINTS[disruption.state].format(node=node_of(pod) or "<node>"))
     if phase_of(pod) in ("Failed", "Succeeded"):
-        return PodEnd(_told(pod), _HINTS["failed"])
+        return PodEnd(_reported(pod), _HINTS["failed"])
     if "deletionTimestamp" in pod["metadata"]:
         return PodEnd(f"{where(pod)} is being removed by somebody else", "run the gate again; who removes pods?")
     again = _restarts(pod)
@@ -89,9 +89,9 @@ def end_of(pod: Json) -> PodEnd | None:
 def waits_for(pod: Json, image: str, setting: str) -> PodEnd:
     """Return what a pod that is to run waits for. `setting` is the setting that names another image."""
     if not node_of(pod):
-        held = held_by_gates(pod)
-        text = held or f"{where(pod)} has no node: {why_pending(pod) or 'the scheduler says nothing'}"
-        return PodEnd(text, NO_QUEUE_HINT if held else "make room for it, or free a node: kubectl get nodes")
+        on_hold = held_by_gates(pod)
+        text = on_hold or f"{where(pod)} has no node: {why_pending(pod) or 'the scheduler says nothing'}"
+        return PodEnd(text, NO_QUEUE_HINT if on_hold else "make room for it, or free a node: kubectl get nodes")
     again = _restarts(pod)
     if again is not None:
         return PodEnd(_died(pod, *again), _HINTS["failed"], restarted=True)
@@ -104,13 +104,13 @@ def waits_for(pod: Json, image: str, setting: str) -> PodEnd:
     return PodEnd(text, f"can the cluster pull {image}? {setting} names another")
 
 
-def _told(pod: Json) -> str:
+def _reported(pod: Json) -> str:
     code, word = termination_of(pod)
     status = pod.get("status") or {}
     reasons = dict.fromkeys(str(part) for part in (word, status.get("reason"), status.get("message")) if part)
-    said = f" ({'; '.join(reasons)})" if reasons else ""
+    reported = f" ({'; '.join(reasons)})" if reasons else ""
     ended = f"ended with exit code {code}" if code is not None else "ended without having run"
-    return f"{where(pod)}: container {_container(status)}{ended}{said}"
+    return f"{where(pod)}: container {_container(status)}{ended}{reported}"
 
 
 def _container(status: Mapping[str, Any]) -> str:
@@ -151,20 +151,20 @@ def create_unheld(namespace: TemporaryNamespace, objects: list[dict[str, Any]]) 
             raise RefusedError(namespace.name, why)
 
 
-def explained(namespace: TemporaryNamespace, job: str, seen: ObservedJob, ending: Ending) -> Ending:
+def explained(namespace: TemporaryNamespace, job: str, observed: ObservedJob, ending: Ending) -> Ending:
     """Return the ending of a job. It becomes `held` where its queue keeps it from having pods.
 
     Raises:
         BringupError: the API server does not answer.
     """
-    if not namespace.cluster_queue or ending.state != "refused" or seen.pods or seen.refusals:
+    if not namespace.cluster_queue or ending.state != "refused" or observed.pods or observed.refusals:
         return ending
     why = why_held(namespace.cluster, namespace.name, job)
-    said = why or (
+    reported = why or (
         "Kueue says nothing of it; does its managedJobsNamespaceSelector leave out namespaces of tests, does "
         "kueue-controller-manager run?"
     )
-    return Ending("held", f"ClusterQueue {namespace.cluster_queue} did not admit it: {said}")
+    return Ending("held", f"ClusterQueue {namespace.cluster_queue} did not admit it: {reported}")
 
 
 # How often the container of a pod ended, and the text about it.
@@ -271,7 +271,7 @@ def unmade(events: Iterable[Json], jobs: Iterable[str]) -> dict[str, list[str]]:
         if name in wanted and says_unmade(event):
             message = str(event.get("message") or event["reason"])[:_REFUSALS_LONGEST]
             found.setdefault(name, []).append((said_at(event), meaning_of(message) != "refused", message))
-    return {name: [message for _when, _passing, message in sorted(said)] for name, said in found.items()}
+    return {name: [message for _when, _passing, message in sorted(reported)] for name, reported in found.items()}
 
 
 # The pods of a namespace while a gate waits for them: listed when something changed, watched in between.
@@ -378,7 +378,7 @@ def whole_log(read: Read, outage: Outage, pod: Json) -> tuple[str, str]:
     """
     ended, node = has_ended(pod), str((pod.get("spec") or {}).get("nodeName") or "")
     while True:
-        found = _asked(read, 0)
+        found = _requested(read, 0)
         cut = _cut(read, found.log) if ended and found.log.strip() else ""
         if found.log.strip() and not cut:
             if outage.came(node):
@@ -403,11 +403,11 @@ def log_of_pod(namespace: TemporaryNamespace, pod: Json, container: str = "") ->
     if has_ended(pod):
         return whole_log(read, cluster.transport.outage, pod)
     # The caller reads the log of a running pod again by itself.
-    found = _asked(read, 0)
+    found = _requested(read, 0)
     return found.log, found.problem
 
 
-def _asked(read: Read, lines: int) -> _Answer:
+def _requested(read: Read, lines: int) -> _Answer:
     try:
         log = read(lines)
     except BringupError as error:
@@ -417,7 +417,7 @@ def _asked(read: Read, lines: int) -> _Answer:
 
 def _cut(read: Read, log: str) -> str:
     """Return why a log may be truncated. Empty if it ends with the lines that were requested separately."""
-    end = _asked(read, _END_LINES)
+    end = _requested(read, _END_LINES)
     if end.problem:
         return f"its end could not be confirmed: {end.problem}"
     wanted = after_gap(end.log).rstrip()

@@ -54,13 +54,13 @@ class QueueChoice:
     hint: str = ""
 
 
-def queue_for(cluster: Cluster, provider: str, stated: str) -> QueueChoice:
+def queue_for(cluster: Cluster, provider: str, configured: str) -> QueueChoice:
     """Return the queue for gangs of a provider (volcano, kai-scheduler). Other providers have no queue.
 
     Args:
         cluster: the cluster with the queues.
         provider: what admits the gang.
-        stated: the queue that the site configured; empty for the scheduler's default.
+        configured: the queue that the site configured; empty for the scheduler's default.
     """
     if provider not in _KINDS:
         return QueueChoice()
@@ -70,7 +70,7 @@ def queue_for(cluster: Cluster, provider: str, stated: str) -> QueueChoice:
         # No right to read queues: the scheduler refuses the gang if its queue is wrong.
         found = None
     if found is None:
-        return QueueChoice(name=stated or _BROUGHT[provider])
+        return QueueChoice(name=configured or _BROUGHT[provider])
     queues = (
         Queue(
             name=item["metadata"]["name"],
@@ -80,20 +80,22 @@ def queue_for(cluster: Cluster, provider: str, stated: str) -> QueueChoice:
         )
         for item in found
     )
-    return choose(provider, stated, queues)
+    return choose(provider, configured, queues)
 
 
-def choose(provider: str, stated: str, queues: Iterable[Queue]) -> QueueChoice:
+def choose(provider: str, configured: str, queues: Iterable[Queue]) -> QueueChoice:
     """Choose the queue for a gang among those of its scheduler. Pure."""
     there = {queue.name: queue for queue in queues}
     usable = _usable(provider, there)
     listed = f"it has {', '.join(sorted(there)) or 'none'}"
     hint = f"state one that gangs may use: gpufleet_settings: {{<gate or check>: {{queue: ...}}}}; {_command(provider)}"
-    if stated:
-        if stated in usable:
-            return QueueChoice(name=stated)
-        why = _why_not(there.get(stated), there)
-        return QueueChoice(cause="queue-unusable", reason=f"queue {stated} of {provider} {why}; {listed}", hint=hint)
+    if configured:
+        if configured in usable:
+            return QueueChoice(name=configured)
+        why = _why_not(there.get(configured), there)
+        return QueueChoice(
+            cause="queue-unusable", reason=f"queue {configured} of {provider} {why}; {listed}", hint=hint
+        )
     if _BROUGHT[provider] in usable:
         return QueueChoice(name=_BROUGHT[provider])
     if len(usable) == 1:
@@ -225,9 +227,9 @@ def why_held(cluster: Cluster, namespace: str, job: str) -> str:
         if job not in (owner.get("name") for owner in owners):
             continue
         for kind in ("Evicted", "QuotaReserved", "Admitted"):
-            said = condition(workload, kind)
-            if said.get("status") == ("True" if kind == "Evicted" else "False"):
-                words = str(said.get("message") or said.get("reason") or "")
+            reported = condition(workload, kind)
+            if reported.get("status") == ("True" if kind == "Evicted" else "False"):
+                words = str(reported.get("message") or reported.get("reason") or "")
                 return "; ".join(filter(None, (words, _checks_open(workload))))[:300]
         if _checks_open(workload):
             return _checks_open(workload)[:300]
@@ -303,11 +305,11 @@ class PlacingTime:
         over_at = self.outage.over_at
         return over_at is not None and self.clock() - over_at < CONTROLLERS_LATE_S
 
-    def left_s(self, heard: Callable[[], bool]) -> float:
+    def left_s(self, received: Callable[[], bool]) -> float:
         """Return the seconds that are left, 0 or less at the end.
 
         Args:
-            heard: whether the scheduler has reported anything about the test; called only once the time limit is over.
+            received: whether the scheduler has reported anything about the test; called only after the time limit.
         """
         now = self.clock()
         end = self._started + self.timeout_s + self.outage.away_s - self._away_s
@@ -319,4 +321,4 @@ class PlacingTime:
         over_at = self.outage.over_at
         if self.settling and over_at is not None:
             return min(over_at + CONTROLLERS_LATE_S, last) - now
-        return 0.0 if heard() else last - now
+        return 0.0 if received() else last - now

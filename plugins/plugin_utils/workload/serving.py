@@ -306,15 +306,17 @@ class _Watch:
                 self._settle(spec, "ready", "", pods)
                 continue
             running_s = self.running_s(spec, pods)
-            seen = ObservedJob(
+            observed = ObservedJob(
                 pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s, running_s=running_s,
                 made_s=self.made_s(spec, pods), away_s=self.away_s(spec),
             )  # fmt: skip
-            ending = self._dying(spec, pods) if any(deaths_of(pod)[0] for pod in pods) else ending_of(spec.as_job, seen)
-            if ending is None and (running_s or 0.0) - seen.away_s > spec.ready_s:
+            ending = (
+                self._dying(spec, pods) if any(deaths_of(pod)[0] for pod in pods) else ending_of(spec.as_job, observed)
+            )
+            if ending is None and (running_s or 0.0) - observed.away_s > spec.ready_s:
                 ending = Ending("timeout", f"not ready after {spec.ready_s:.0f} s: {loading_progress(pods)}")
             if ending:
-                self.end(spec, explained(self.namespace, spec.name, seen, ending))
+                self.end(spec, explained(self.namespace, spec.name, observed, ending))
 
     def end(self, spec: ServerSpec, ending: Ending) -> None:
         self._settle(spec, ending.state, ending.reason, self.pods.get(spec.name, []))

@@ -129,14 +129,14 @@ class SlurmCommands:
             BringupError: Slurm does not respond.
         """
         marks, deadline = {mark(cycle) for cycle in cycles}, Deadline.after(limit_s)
-        asked: set[str] = set()
+        requested: set[str] = set()
         while True:
             left = [job.job_id for job in self.queue() if job.user == os.geteuid() and job.comment in marks]
             for job_id in left:
-                if job_id not in asked and self._ours(job_id, marks):
+                if job_id not in requested and self._ours(job_id, marks):
                     emit(f"cancelling job {job_id}, which an earlier run left in Slurm")
                     self.run("scancel", job_id)
-                    asked.add(job_id)
+                    requested.add(job_id)
             if not left or deadline.left_s <= 0:
                 return tuple(f"job {job_id} is still in Slurm: scancel {job_id}" for job_id in left)
             time.sleep(min(_POLL_S, max(0.1, deadline.left_s)))
@@ -300,13 +300,13 @@ class SlurmRunner:
         """
         reserved = self._commands.reserved(self._ways.reservation)
         uses = free_in_slurm(entry.spec.nodes, nodes, reserved=reserved)
-        held = [use for use in uses.values() if not use.free]
+        on_hold = [use for use in uses.values() if not use.free]
         leaving = any("COMPLETING" in node.flags for node in nodes)
-        entry.kept = bool(held)
-        if not held or (leaving and time.monotonic() - entry.turn_at <= entry.spec.placing_s):
+        entry.kept = bool(on_hold)
+        if not on_hold or (leaving and time.monotonic() - entry.turn_at <= entry.spec.placing_s):
             return None
-        busy = all(use.use is Use.BUSY for use in held)
-        return Ending("preempted" if busy else "unschedulable", f"node {held[0].name}: {held[0].why}")
+        busy = all(use.use is Use.BUSY for use in on_hold)
+        return Ending("preempted" if busy else "unschedulable", f"node {on_hold[0].name}: {on_hold[0].why}")
 
     def _step(self, on_result: Callable[[JobResult], None], *, over: bool) -> None:
         """Look at all jobs once, and cancel those that have to make room."""
@@ -314,12 +314,12 @@ class SlurmRunner:
             return
         try:
             wanted = self._wanted()
-            seen = {job_id: self._look(job_id) for job_id in list(self._running)}
+            observed = {job_id: self._look(job_id) for job_id in list(self._running)}
         except BringupError as error:
             self._bear(error)
             return
         self._silent_at = None
-        for job_id, job in seen.items():
+        for job_id, job in observed.items():
             entry = self._running[job_id]
             entry.partition = job.partition or entry.partition
             if not waits(job) and entry.ran_at is None:
@@ -373,15 +373,15 @@ class SlurmRunner:
     def _press(self, entry: _Running, job: SlurmJob, wanted: str, *, over: bool) -> None:
         """Cancel a job that has to end. This is done once."""
         now, reason = time.monotonic(), None
-        said = f"job {job.job_id} was {job.state}{f' ({job.reason})' if job.reason else ''}"
+        reported = f"job {job.job_id} was {job.state}{f' ({job.reason})' if job.reason else ''}"
         if over:
-            reason = Ending("aborted", f"the time of the cycle was over: {said}")
+            reason = Ending("aborted", f"the time of the cycle was over: {reported}")
         elif wanted:
             reason = Ending("preempted", wanted)
         elif waits(job) and now - entry.began_at > entry.spec.placing_s:
-            reason = Ending("unschedulable", f"{said} after {entry.spec.placing_s:.0f} s")
+            reason = Ending("unschedulable", f"{reported} after {entry.spec.placing_s:.0f} s")
         elif entry.ran_at is not None and now - entry.ran_at > seconds_of(entry.spec, self._ways) + _LATE_S:
-            reason = Ending("timeout", f"{said} longer than its time limit")
+            reason = Ending("timeout", f"{reported} longer than its time limit")
         if reason is None or entry.asked is not None:
             return
         entry.asked, entry.asked_at = reason, now

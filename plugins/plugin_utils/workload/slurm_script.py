@@ -106,10 +106,10 @@ def sbatch_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, gpus: int | None
         "--propagate=NONE",
     ]  # fmt: skip
     words += [f"--gres=gpu:{spec.gpus_per_node}"] if gpus is not None and spec.gpus_per_node else []
-    stated = {
+    configured = {
         "partition": ways.partition, "account": ways.account, "qos": ways.qos, "reservation": ways.reservation
     }  # fmt: skip
-    return (*words, *(f"--{name}={value}" for name, value in stated.items() if value))
+    return (*words, *(f"--{name}={value}" for name, value in configured.items() if value))
 
 
 def plugin_of(spec: JobSpec, ways: SlurmWays) -> str:
@@ -319,26 +319,26 @@ def ending_of(job: SlurmJob, nodes: str) -> Ending | None:
         job: its state.
         nodes: the nodes that it was made for, sorted, separated by commas.
     """
-    state, said = job.state, f"job {job.job_id} is {job.state}{f' ({job.reason})' if job.reason else ''}"
+    state, reported = job.state, f"job {job.job_id} is {job.state}{f' ({job.reason})' if job.reason else ''}"
     if job.restarts:
-        return Ending("unknown", f"{said}, and Slurm put it back into its queue {job.restarts} times")
+        return Ending("unknown", f"{reported}, and Slurm put it back into its queue {job.restarts} times")
     if state in _WAITS or state in _GOES_ON:
         return None
     if state in _BY_ITSELF or state == "TIMEOUT":
         if job.nodes != nodes:
-            return Ending("unknown", f"{said} on {job.nodes or 'no node'}, and was made for {nodes}")
-        code = f"{said}, exit code {job.exit_code}{f', signal {job.signal}' if job.signal else ''}"
+            return Ending("unknown", f"{reported} on {job.nodes or 'no node'}, and was made for {nodes}")
+        code = f"{reported}, exit code {job.exit_code}{f', signal {job.signal}' if job.signal else ''}"
         if state == "COMPLETED" and (job.exit_code or job.signal):
             return Ending("unknown", code)
         if state == "TIMEOUT":
-            return Ending("timeout", said)
+            return Ending("timeout", reported)
         return Ending("succeeded" if state == "COMPLETED" else "failed", code)
     if state in ("PREEMPTED", "SUSPENDED", "STOPPED"):
-        return Ending("preempted", said)
+        return Ending("preempted", reported)
     if state == "CANCELLED":
-        return Ending("preempted", f"{said}: somebody took its place back")
+        return Ending("preempted", f"{reported}: somebody took its place back")
     if state == "DEADLINE":
-        return Ending("unschedulable", said)
+        return Ending("unschedulable", reported)
     if state in ("NODE_FAIL", "BOOT_FAIL"):
-        return Ending("lost-node", said)
-    return Ending("unknown", said)
+        return Ending("lost-node", reported)
+    return Ending("unknown", reported)

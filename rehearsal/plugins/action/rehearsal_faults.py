@@ -42,8 +42,8 @@ class ActionModule(ModuleAction):
             changed = Changed(faults_of(directory))
         lines += _lines(changed, directory)
         done = bool(changed.set or changed.lifted)
-        told = {"set": changed.set, "lifted": changed.lifted, "closing_lines": lines}
-        return {"changed": done, "faults": list(changed.faults), **told}
+        reported = {"set": changed.set, "lifted": changed.lifted, "closing_lines": lines}
+        return {"changed": done, "faults": list(changed.faults), **reported}
 
 
 def _lines(changed: Changed, directory: Path) -> list[str]:

@@ -94,9 +94,9 @@ class ActionModule(ModuleAction):
         recipe_data = (*own, *(Path(path).expanduser() for path in options["recipe_data"]))
         if world:
             options = _within(world, options)
-        stated = stated_settings(options, task_vars, self._templar, lambda _line: None)
+        configured = stated_settings(options, task_vars, self._templar, lambda _line: None)
         of_world = _stated_variables(world, recipe_data) if world else {}
-        settings = {"gpufleet_settings": plain(stated["settings"])} if stated["settings"] and not world else {}
+        settings = {"gpufleet_settings": plain(configured["settings"])} if configured["settings"] and not world else {}
         nodes = world.nodes if world else planned_nodes(inventory, options["nodes"], str(options["sku"]))
         request = RehearsalRequest(
             directory=directory,
@@ -112,7 +112,7 @@ class ActionModule(ModuleAction):
             plan=world.plan if world else True,
             bmcs=_with_bmc(nodes, inventory),
             pdus=not inventory,
-            site=_stated_site(stated, task_vars),
+            site=_stated_site(configured, task_vars),
             settings=options["settings"] if world else {},
             notes=_notes(world),
             # A site's own recipes may allocate GPUs by claims as they like.
@@ -164,9 +164,9 @@ def _notes(world: World | None) -> tuple[str, ...]:
 
 def _within(world: World, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the reference site, overridden by those of the user."""
-    stated = merged_settings(options["settings"], options["set"], {})
+    configured = merged_settings(options["settings"], options["set"], {})
     criteria = {**options["default_criteria"], **world.inventory.criteria}
-    return {**options, "settings": laid_over(world.inventory.settings, stated), "default_criteria": criteria}
+    return {**options, "settings": laid_over(world.inventory.settings, configured), "default_criteria": criteria}
 
 
 def _overrides(task_vars: Mapping[str, Any]) -> Mapping[str, Any]:

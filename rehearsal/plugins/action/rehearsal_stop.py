@@ -32,8 +32,8 @@ class ActionModule(ModuleAction):
         # A rehearsal from start to end reports its own end: the result of its run.
         own = state is not None and state.controller == controller_process()
         removed = stop(directory)
-        told = [] if own else [_end(directory, live=live, left=bool(removed))]
-        return {"changed": bool(removed), "removed": removed, "closing_lines": told}
+        reported = [] if own else [_end(directory, live=live, left=bool(removed))]
+        return {"changed": bool(removed), "removed": removed, "closing_lines": reported}
 
 
 def _end(directory: Path, *, live: bool, left: bool) -> str:

@@ -41,7 +41,7 @@ _RDMA = ("rdma", f"{_DRIVER}/rdma")
 
 
 def class_offers(
-    cluster: Cluster, nodes: Collection[str], classes: Iterable[str], stated: str, count: int
+    cluster: Cluster, nodes: Collection[str], classes: Iterable[str], configured: str, count: int
 ) -> dict[str, dict[str, int]]:
     """Return by node how many adapters its pods can claim, under the name of the class as a resource (CLASS_PREFIX).
 
@@ -51,25 +51,25 @@ def class_offers(
         cluster: the cluster.
         nodes: the nodes.
         classes: device classes to look for where the site configures none.
-        stated: the resource that the site configures. An extended resource, or `none`, rules claims out.
+        configured: the resource that the site configures. An extended resource, or `none`, rules claims out.
         count: how many a pod claims, as the site configures it; 0: all that a node has.
 
     Raises:
         InputError: the configured class does not exist, or the number of adapters is not known.
         BringupError: the API server does not respond.
     """
-    if stated and not stated.startswith(CLASS_PREFIX):
+    if configured and not configured.startswith(CLASS_PREFIX):
         return {}
     kinds = dra_kinds(cluster)
     there: Counter[str] = rdma_devices(cluster.list_objects(kinds.slices)) if kinds else Counter()
     listed = any(there[node] for node in nodes)
-    if not listed and not stated:
+    if not listed and not configured:
         # Device classes are not read either: that needs a permission of its own, and there is nothing to claim.
         return {}
-    wanted = [stated.removeprefix(CLASS_PREFIX)] if stated else list(classes)
+    wanted = [configured.removeprefix(CLASS_PREFIX)] if configured else list(classes)
     found = next((name for name in wanted if kinds and cluster.find(kinds.classes, name) is not None), "")
     if not found:
-        if stated:
+        if configured:
             hint = "kubectl get deviceclasses; correct rdma_resource (settings of fabric_validation)"
             raise InputError(f"DeviceClass {wanted[0]}", "does not exist.", hint)
         return {}
@@ -311,8 +311,8 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
             }
             pages[title] = amounts.get(_HUGE_PAGES, "0") != "0"
     if not any(amount for resources in offers.values() for amount in resources.values()):
-        stated, many = settings.rdma_resource, settings.rdma_count
-        offers |= class_offers(cluster, offers, settings.rdma_classes, stated, many)
+        configured, many = settings.rdma_resource, settings.rdma_count
+        offers |= class_offers(cluster, offers, settings.rdma_classes, configured, many)
     components = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     return Network(
         settings=settings,
@@ -345,12 +345,12 @@ def _rack_wide(context: ObserveContext) -> bool:
     return any(sku is not None and sku.nvlink_domain == "rack" for sku in skus)
 
 
-def adapter_resource(offers: Mapping[str, Mapping[str, int]], stated: str) -> str:
+def adapter_resource(offers: Mapping[str, Mapping[str, int]], configured: str) -> str:
     """Return the resource that pods request: the configured one, else the one that most nodes offer. Empty: none."""
-    if stated:
-        return "" if stated == _NO_RESOURCE else stated
-    seen = Counter(name for resources in offers.values() for name, amount in sorted(resources.items()) if amount)
-    return seen.most_common(1)[0][0] if seen else ""
+    if configured:
+        return "" if configured == _NO_RESOURCE else configured
+    observed = Counter(name for resources in offers.values() for name, amount in sorted(resources.items()) if amount)
+    return observed.most_common(1)[0][0] if observed else ""
 
 
 def port_filter(ports: Iterable[str]) -> dict[str, str]:

@@ -53,12 +53,14 @@ def benchmark_observer(
 
     def restore(data: Any, run_dir: Path, site: Site) -> Any:
         complete = with_plan_settings(data, kind, settings_key, site, run_dir)
-        seen = from_plain(saved, complete, where)
-        require_planned(seen.plan.hosts, site, where)
-        seen.require_all(where)
+        observed = from_plain(saved, complete, where)
+        require_planned(observed.plan.hosts, site, where)
+        observed.require_all(where)
         if require is not None:
-            require(seen)
-        runs = tuple(run_of(record, kept_text(run_dir, record.log), seen.plan.settings) for record in seen.records)
-        return result(plan=seen.plan, runs=runs, leftovers=seen.leftovers)
+            require(observed)
+        runs = tuple(
+            run_of(record, kept_text(run_dir, record.log), observed.plan.settings) for record in observed.records
+        )
+        return result(plan=observed.plan, runs=runs, leftovers=observed.leftovers)
 
     return Observer(key, result, observe, restore, saved=saved)

@@ -42,11 +42,11 @@ def ways_of(settings: ContinuousSettings) -> SlurmWays:
     """
     directory = Path(settings.slurm_dir)
     if not plain_path(settings.slurm_dir):
-        said = f"is {settings.slurm_dir!r}." if settings.slurm_dir else "is not stated."
+        reported = f"is {settings.slurm_dir!r}." if settings.slurm_dir else "is not stated."
         hint = (
             "state one that this controller and all nodes see alike: gpufleet_set=continuous.slurm_dir=/shared/gpufleet"
         )
-        raise InputError("continuous.slurm_dir", said, hint)
+        raise InputError("continuous.slurm_dir", reported, hint)
     return SlurmWays(
         directory=directory, containers=settings.slurm_containers, partition=settings.slurm_partition,
         account=settings.slurm_account, qos=settings.slurm_qos, nice=settings.slurm_nice, mpi=settings.slurm_mpi,

@@ -72,52 +72,52 @@ TOO_SHORT = "soak-too-short"
 _AGAIN = "the same command goes on with it if it names the directory of this run (-e gpufleet_burn_in_run=DIRECTORY)"
 
 
-def judge(seen: Soak, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: Soak, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host in scope, and one about the cluster where pods of the burn-in are left in it."""
     hours = context.settings_of(SPEC.id, SoakSettings).hours
     names = [host.name for host in context.site.in_scope]
-    hosts = tuple(_judge_host(seen, hours, name, Answer.about_host(SPEC, context, name)) for name in names)
-    left = leftovers_of(Answer.about_cluster(SPEC, context), seen.leftovers)
+    hosts = tuple(_judge_host(observed, hours, name, Answer.about_host(SPEC, context, name)) for name in names)
+    left = leftovers_of(Answer.about_cluster(SPEC, context), observed.leftovers)
     return (*hosts, left) if left else hosts
 
 
-def _judge_host(seen: Soak, hours: float, host: str, answer: Answer) -> Outcome:
-    results, soaked_h = seen.of_host(host), seen.soaked_s(host) / 3600
+def _judge_host(observed: Soak, hours: float, host: str, answer: Answer) -> Outcome:
+    results, soaked_h = observed.of_host(host), observed.soaked_s(host) / 3600
     facts = {
         "measured": (Measure("soaked", round(soaked_h, 3), "h"), Measure("rounds", _rounds(results), "count")),
         "expected": (Expectation("soaked", ">=", hours, Basis.RULE, "h"),),
         "evidence": tuple(Evidence(f"{entry.test}, round {entry.round}", host, entry.summary, entry.log)
                           for entry in results if entry.status is not Status.PASSED)[:4],
     }  # fmt: skip
-    if host not in seen.hosts:
+    if host not in observed.hosts:
         return answer.unknown("not-soaked", f"{host} was not part of the burn-in", _AGAIN, **facts)
     failed = [entry for entry in results if entry.status is Status.FAILED]
     if failed:
-        text = f"{_told(failed[0])}, after {hours_text(round(soaked_h, 4))} of load"
+        text = f"{_reported(failed[0])}, after {hours_text(round(soaked_h, 4))} of load"
         parts = tuple(Subject(_kind(part), f"{host}/{part}", host) for part in failed[0].parts)
-        return answer.failed("failed-under-load", text, _do(seen, failed[0]), more_subjects=parts, **facts)
+        return answer.failed("failed-under-load", text, _do(observed, failed[0]), more_subjects=parts, **facts)
     unknown = [entry for entry in results if entry.status not in (Status.PASSED, Status.SKIPPED, Status.PENDING)]
-    lacking = seen.lacking(host)
+    lacking = observed.lacking(host)
     if soaked_h < hours or lacking:
-        why = seen.note or (_told(unknown[-1]) if unknown else f"rounds: {seen.rounds}")
+        why = observed.note or (_reported(unknown[-1]) if unknown else f"rounds: {observed.rounds}")
         never = f"; {first_of(lacking, 3)} never gave an answer" if lacking else ""
         text = f"{part_of_hours(soaked_h, hours)} under load{never}: {why}"
         return answer.unknown(TOO_SHORT, text, _AGAIN, **facts)
     if unknown:
-        text = f"{len(unknown)} of {len(results)} tests said nothing; the last: {_told(unknown[-1])}"
+        text = f"{len(unknown)} of {len(results)} tests said nothing; the last: {_reported(unknown[-1])}"
         return answer.unknown("soak-unclear", text, _AGAIN, **facts)
-    if not seen.load_s:
+    if not observed.load_s:
         text = f"{soaked_h:.2f} h of tests in {_rounds(results)} rounds, nothing failed; no test kept the GPUs at work"
         hint = "enable test dl_unit and state burn-in-soak.load_s, or accept hours of tests in place of hours of load"
         return answer.marginal("gpus-not-loaded", text, hint, **facts)
     return answer.passed(f"{soaked_h:.2f} h under load in {_rounds(results)} rounds, nothing failed", **facts)
 
 
-def _do(seen: Soak, failed: SoakResult) -> str:
+def _do(observed: Soak, failed: SoakResult) -> str:
     """Return the next steps: read the log, pack the part for the vendor, burn in the repaired host again."""
     part = "/".join((failed.host, *failed.parts[:1]))
     words = [extra_variable("gpufleet_rma", part)]
-    words += [extra_variable("gpufleet_run", seen.directory)] if seen.directory else []
+    words += [extra_variable("gpufleet_run", observed.directory)] if observed.directory else []
     read = f"read {failed.log}; " if failed.log else ""
     again = extra_variable("gpufleet_burn_in_nodes", failed.host)
     pack = f"pack the part: ansible-playbook gpufleet.bringup.rma {' '.join(words)}"
@@ -132,7 +132,7 @@ def _rounds(results: tuple[SoakResult, ...]) -> int:
     return len({entry.round for entry in results if entry.status is Status.PASSED})
 
 
-def _told(entry: SoakResult) -> str:
+def _reported(entry: SoakResult) -> str:
     return f"{entry.test} in round {entry.round}: {entry.cause}: {entry.summary}"
 
 

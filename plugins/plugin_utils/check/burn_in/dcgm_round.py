@@ -73,11 +73,11 @@ def diagnose(context: ObserveContext, level: int, number: int, hosts: Sequence[s
     saved = observe_at_level(replace(context, site=site, run_dir=directory), level)
     facts = observe_hosts.restore(json.loads(json.dumps(to_plain(saved))), directory, site)
     around = JudgeContext(gate="gpu_stack", site=site, today=context.today, hardware=context.hardware)
-    told: dict[str, list[Outcome]] = {name: [] for name in hosts}
+    reported: dict[str, list[Outcome]] = {name: [] for name in hosts}
     for outcome in dcgm_diag.judge(facts, around):
-        for name in {subject.node or subject.name for subject in outcome.subjects} & set(told):
-            told[name].append(outcome)
-    return tuple(_result(directory, number, name, outcomes) for name, outcomes in told.items())
+        for name in {subject.node or subject.name for subject in outcome.subjects} & set(reported):
+            reported[name].append(outcome)
+    return tuple(_result(directory, number, name, outcomes) for name, outcomes in reported.items())
 
 
 def _result(directory: Path, number: int, host: str, outcomes: Sequence[Outcome]) -> SoakResult:

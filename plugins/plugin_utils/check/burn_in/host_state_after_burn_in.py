@@ -46,9 +46,9 @@ SPEC = growth_spec(
 )
 
 
-def judge(seen: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge what grew between the readings before the first round and after the last one."""
-    return judge_growth(SPEC, seen, context)
+    return judge_growth(SPEC, observed, context)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -34,14 +34,14 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> Soak:
     Raises:
         InputError: it is not consistent: a result of a test or host that is not planned, or hours that are not above 0.
     """
-    seen = from_plain(Soak, data, "observation soak")
-    strange = {entry.host for entry in seen.results} - set(seen.hosts) or {e.test for e in seen.results} - set(
-        seen.tests
-    )
-    if strange or not seen.hours > 0 or seen.schema_version != 1:
+    observed = from_plain(Soak, data, "observation soak")
+    strange = {entry.host for entry in observed.results} - set(observed.hosts) or {
+        e.test for e in observed.results
+    } - set(observed.tests)
+    if strange or not observed.hours > 0 or observed.schema_version != 1:
         text = f"is not whole: {', '.join(sorted(strange)) or 'its hours or its schema_version'} is not what was asked."
         raise InputError("observation soak", text, "run the burn-in again")
-    return seen
+    return observed
 
 
 OBSERVER = Observer("soak", Soak, observe, restore, saved=Soak)

@@ -191,18 +191,18 @@ def judge(spec: CheckSpec, outcomes: tuple[Outcome, ...], context: JudgeContext)
         absent = baseline.absent if baseline is not None else "this run keeps none"
         return Compared(reason=f"needs an accepted baseline: {absent or 'no figure of this gate was accepted'}")
     checks = {rule.check for rule in rules_of(context.gate).values()}
-    asked = [outcome for outcome in outcomes if outcome.check in checks]
-    matched = match(figures_of(context.gate, _usable(asked), place_of(context)), accepted)
-    held = [*_blocked(spec, context, asked, matched), *_missing(spec, context, asked, matched)]
-    held += _unknown_conditions(spec, context, matched)
+    requested = [outcome for outcome in outcomes if outcome.check in checks]
+    matched = match(figures_of(context.gate, _usable(requested), place_of(context)), accepted)
+    on_hold = [*_blocked(spec, context, requested, matched), *_missing(spec, context, requested, matched)]
+    on_hold += _unknown_conditions(spec, context, matched)
     apart = _not_compared(context, matched)
-    if not matched.same and not held:
+    if not matched.same and not on_hold:
         return Compared(reason=f"nothing can be compared: {'; '.join(apart)}")
     settings = context.settings_of(spec.id, spec.settings or BaselineSettings)
     compared = compare(matched.same, settings.limits)
     bad = [*_together(spec, context, compared, settings), *_alone(spec, context, compared, settings)]
-    if bad or held:
-        return Compared(outcomes=(*bad, *held))
+    if bad or on_hold:
+        return Compared(outcomes=(*bad, *on_hold))
     return Compared(outcomes=(_kept(spec, context, compared, apart),))
 
 
@@ -222,11 +222,11 @@ def _usable(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     return tuple(o for o in outcomes if o.status is Status.PASSED or o.rating is Rating.MARGINAL)
 
 
-def _blocked(spec: CheckSpec, context: JudgeContext, asked: Sequence[Outcome], matched: Matched) -> list[Outcome]:
+def _blocked(spec: CheckSpec, context: JudgeContext, requested: Sequence[Outcome], matched: Matched) -> list[Outcome]:
     """Return one `blocked` outcome for each check whose own outcomes explain why accepted figures are missing."""
     found = []
-    for check in dict.fromkeys(outcome.check for outcome in asked):
-        because = _told_by(context, asked, matched.missing, check)
+    for check in dict.fromkeys(outcome.check for outcome in requested):
+        because = _told_by(context, requested, matched.missing, check)
         if because:
             answer = Answer.about_cluster(spec, context)
             names = first_of([entry.figure.subject for entry in because], _SHOWN)
@@ -237,10 +237,10 @@ def _blocked(spec: CheckSpec, context: JudgeContext, asked: Sequence[Outcome], m
 
 
 def _told_by(
-    context: JudgeContext, asked: Sequence[Outcome], missing: Sequence[AcceptedFigure], check: str
+    context: JudgeContext, requested: Sequence[Outcome], missing: Sequence[AcceptedFigure], check: str
 ) -> list[AcceptedFigure]:
     rules = rules_of(context.gate)
-    troubled = [outcome for outcome in asked if outcome.check == check and outcome.status is not Status.PASSED]
+    troubled = [outcome for outcome in requested if outcome.check == check and outcome.status is not Status.PASSED]
     names = {name for outcome in troubled for name in answered_by(outcome, context.site.name)}
     mine = [entry for entry in missing if rules[entry.figure.figure].check == check]
     return [entry for entry in mine if entry.figure.subject in names and _expected(context, entry)]
@@ -252,13 +252,13 @@ def _expected(context: JudgeContext, entry: AcceptedFigure) -> bool:
     return not entry.figure.node or entry.figure.node in {host.name for host in site.in_scope}
 
 
-def _missing(spec: CheckSpec, context: JudgeContext, asked: Sequence[Outcome], matched: Matched) -> list[Outcome]:
-    told = {
+def _missing(spec: CheckSpec, context: JudgeContext, requested: Sequence[Outcome], matched: Matched) -> list[Outcome]:
+    reported = {
         id(entry)
-        for check in {outcome.check for outcome in asked}
-        for entry in _told_by(context, asked, matched.missing, check)
+        for check in {outcome.check for outcome in requested}
+        for entry in _told_by(context, requested, matched.missing, check)
     }
-    left = [entry for entry in matched.missing if id(entry) not in told and _expected(context, entry)]
+    left = [entry for entry in matched.missing if id(entry) not in reported and _expected(context, entry)]
     if not left:
         return []
     text = f"{len(left)} accepted figures were not measured now: {first_of([_named(entry) for entry in left], _SHOWN)}"

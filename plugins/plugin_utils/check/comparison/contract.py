@@ -29,20 +29,20 @@ def judge(spec: CheckSpec, outcomes: tuple[Outcome, ...], context: JudgeContext)
     if not bounds:
         return Compared(reason=f"needs a contract: gpufleet_settings.{spec.id}.bounds states no figure of this gate")
     figures = figures_of(context.gate, outcomes, place_of(context))
-    told: list[Outcome] = []
+    reported: list[Outcome] = []
     kept: list[str] = []
     expected: list[Expectation] = []
     for name, bound in bounds.items():
         own = [figure for figure in figures if figure.figure == name]
-        stated = _expectation(name, rules[name], bound, contract)
-        expected.append(stated)
-        wrong = _not_kept(spec, context, outcomes, own, stated, rules[name], contract.at.get(name, {}))
-        told += wrong
+        configured = _expectation(name, rules[name], bound, contract)
+        expected.append(configured)
+        wrong = _not_kept(spec, context, outcomes, own, configured, rules[name], contract.at.get(name, {}))
+        reported += wrong
         if not wrong:
             worst = _worst(own, rules[name])
-            kept.append(f"{rules[name].title} {worst.value:g} {worst.unit}, {_bound_words(stated)}")
-    if told:
-        return Compared(outcomes=tuple(told))
+            kept.append(f"{rules[name].title} {worst.value:g} {worst.unit}, {_bound_words(configured)}")
+    if reported:
+        return Compared(outcomes=tuple(reported))
     text = "; ".join(kept)
     return Compared(outcomes=(Answer.about_cluster(spec, context).passed(text, expected=tuple(expected)),))
 
@@ -54,9 +54,9 @@ def _expectation(name: str, rule: FigureRule, bound: float, contract: ContractSe
     return Expectation(name, relation, bound, Basis.CONTRACT, rule.unit, arithmetic)
 
 
-def _bound_words(stated: Expectation) -> str:
-    word = "at least" if stated.relation == ">=" else "at most"
-    return f"{word} {float(str(stated.value)):g} {stated.unit} is agreed"
+def _bound_words(configured: Expectation) -> str:
+    word = "at least" if configured.relation == ">=" else "at most"
+    return f"{word} {float(str(configured.value)):g} {configured.unit} is agreed"
 
 
 def _not_kept(
@@ -64,51 +64,53 @@ def _not_kept(
     context: JudgeContext,
     outcomes: Sequence[Outcome],
     figures: Sequence[Figure],
-    stated: Expectation,
+    configured: Expectation,
     rule: FigureRule,
     at: dict[str, str],
 ) -> list[Outcome]:
     """Return what is wrong with one figure: bound missed, measured under other conditions, or not measured."""
     answer = Answer.about_cluster(spec, context)
-    bound = float(str(stated.value))
+    bound = float(str(configured.value))
     below = [
         figure for figure in figures if (figure.value < bound if rule.better == "higher" else figure.value > bound)
     ]
     found = []
     if below:
         worst = _worst(below, rule)
-        text = f"{rule.title}: {worst.value:g} {worst.unit} on {worst.subject}, {_bound_words(stated)}"
+        text = f"{rule.title}: {worst.value:g} {worst.unit} on {worst.subject}, {_bound_words(configured)}"
         text += f"; {len(below)} of {len(figures)} figures miss it" if len(figures) > 1 else ""
         found.append(
             answer.failed(
                 "contract-not-kept", text, _HINT,
                 measured=tuple(Measure(f"{f.figure} of {f.subject}", f.value, f.unit) for f in below[:_SHOWN]),
-                expected=(stated,), more_subjects=nodes(f.node for f in below),
+                expected=(configured,), more_subjects=nodes(f.node for f in below),
             )
         )  # fmt: skip
     other = [f for f in figures if any(f.conditions.get(word) != value for word, value in at.items())]
     if other:
         words = ", ".join(f"{word} {other[0].conditions.get(word) or 'not known'}" for word in at)
-        text = f"{rule.title} was measured at {words}; the contract says {stated.arithmetic}"
+        text = f"{rule.title} was measured at {words}; the contract says {configured.arithmetic}"
         found.append(
             answer.unknown(
-                "contract-unmeasured", text, "measure under the conditions of the contract", expected=(stated,)
+                "contract-unmeasured", text, "measure under the conditions of the contract", expected=(configured,)
             )
         )
-    return found or _without_figure(answer, outcomes, figures, stated, rule)
+    return found or _without_figure(answer, outcomes, figures, configured, rule)
 
 
 def _without_figure(
-    answer: Answer, outcomes: Sequence[Outcome], figures: Sequence[Figure], stated: Expectation, rule: FigureRule
+    answer: Answer, outcomes: Sequence[Outcome], figures: Sequence[Figure], configured: Expectation, rule: FigureRule
 ) -> list[Outcome]:
     own = [outcome for outcome in outcomes if outcome.check == rule.check]
-    silent = [o for o in own if not any(measure.name == rule.measure for measure in o.measured)]
-    if any(outcome.status is not Status.PASSED for outcome in silent):
-        return [answer.blocked(by=rule.check, because=f"{rule.title} was not measured everywhere", expected=(stated,))]
+    not_reporting = [o for o in own if not any(measure.name == rule.measure for measure in o.measured)]
+    if any(outcome.status is not Status.PASSED for outcome in not_reporting):
+        return [
+            answer.blocked(by=rule.check, because=f"{rule.title} was not measured everywhere", expected=(configured,))
+        ]
     if figures:
         return []
     text, hint = f"{rule.title} was not measured", f"read what check {rule.check} says of it"
-    return [answer.unknown("contract-unmeasured", text, hint, expected=(stated,))]
+    return [answer.unknown("contract-unmeasured", text, hint, expected=(configured,))]
 
 
 def _worst(figures: Sequence[Figure], rule: FigureRule) -> Figure:

@@ -121,8 +121,8 @@ def stated_bounds(recipe: Mapping[str, Any] | None, phase: str, gate: str = "") 
 
     With `gate`: only those whose figures that gate measures.
     """
-    stated = constraints_of(recipe, PERFORMANCE) if phase == PERFORMANCE else []
-    judged = [bound for bound in map(declared_constraint, stated) if bound.name not in OF_OTHER_BENCHMARKS]
+    configured = constraints_of(recipe, PERFORMANCE) if phase == PERFORMANCE else []
+    judged = [bound for bound in map(declared_constraint, configured) if bound.name not in OF_OTHER_BENCHMARKS]
     # A constraint that no benchmark measures is reported once, by the first gate.
     gates = {bound.name: _FIGURES[bound.name].gate if bound.name in _FIGURES else _FABRIC for bound in judged}
     return tuple(bound for bound in judged if gate in ("", gates[bound.name]))
@@ -135,14 +135,14 @@ def unit_of(name: str) -> str:
 
 def not_judged(recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the names of the constraints that only benchmarks of other parties can measure."""
-    stated = (str(entry.get("name")) for entry in constraints_of(recipe, PERFORMANCE))
-    return tuple(name for name in stated if name in OF_OTHER_BENCHMARKS)
+    configured = (str(entry.get("name")) for entry in constraints_of(recipe, PERFORMANCE))
+    return tuple(name for name in configured if name in OF_OTHER_BENCHMARKS)
 
 
-def unasked(bounds: Iterable[Constraint], asked: Collection[str]) -> tuple[str, ...]:
-    """Return the checks that measure these bounds and are not in `asked`."""
+def unasked(bounds: Iterable[Constraint], requested: Collection[str]) -> tuple[str, ...]:
+    """Return the checks that measure these bounds and are not in `requested`."""
     checks = {_FIGURES[bound.name].check for bound in bounds if bound.name in _FIGURES}
-    return tuple(sorted(checks - set(asked)))
+    return tuple(sorted(checks - set(requested)))
 
 
 def judge_bounds(
@@ -152,7 +152,7 @@ def judge_bounds(
 
     If all are kept: one outcome that passed.
     """
-    found, seen = list(outcomes), Subject(SubjectKind.SITE, site)
+    found, observed = list(outcomes), Subject(SubjectKind.SITE, site)
     kept: list[str] = []
     bad: list[Outcome] = []
     for bound in bounds:
@@ -162,21 +162,23 @@ def judge_bounds(
         results = {name: evaluate(measurable, f"{value} {figure.unit}".strip()) for name, value in values.items()}
         failed = [name for name, result in results.items() if result.status is ConstraintStatus.FAIL]
         unknown = [name for name, result in results.items() if result.status is not ConstraintStatus.PASS]
-        told = [f"{name} {values[name]} {figure.unit}".strip() for name in (failed or unknown or list(values))]
+        reported = [f"{name} {values[name]} {figure.unit}".strip() for name in (failed or unknown or list(values))]
         if values and not unknown:
-            kept.append(f"{bound.name} {bound.value}: {', '.join(told[:8])}")
+            kept.append(f"{bound.name} {bound.value}: {', '.join(reported[:8])}")
             continue
         answer = Outcome(
             check=check,
             gate=gate,
-            subjects=(seen,),
+            subjects=(observed,),
             measured=tuple(Measure(f"{figure.measure} {name}", value, figure.unit) for name, value in values.items()),
             expected=(Expectation(bound.name, "satisfies", bound.value, Basis.RECIPE, figure.unit),),
-            **_not_kept(bound, figure, told, bool(failed), _other_ways(figure, found)),
+            **_not_kept(bound, figure, reported, bool(failed), _other_ways(figure, found)),
         )
         bad.append(answer)
     text = "; ".join(kept) or "the recipe has none"
-    passed = Outcome(check=check, gate=gate, status=Status.PASSED, rating=Rating.GOOD, subjects=(seen,), summary=text)
+    passed = Outcome(
+        check=check, gate=gate, status=Status.PASSED, rating=Rating.GOOD, subjects=(observed,), summary=text
+    )
     return tuple(bad) or (passed,)
 
 
@@ -187,12 +189,12 @@ def _other_ways(figure: _Figure, outcomes: Iterable[Outcome]) -> str:
     return "; ".join(f"{name} shows {text}" for name, text in shown.items() if text)
 
 
-def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool, other_ways: str) -> dict[str, Any]:
+def _not_kept(bound: Constraint, figure: _Figure, messages: list[str], failed: bool, other_ways: str) -> dict[str, Any]:
     """Return the fields of the outcome for a bound that is missed, or not known to be kept."""
-    said = f"{bound.name} is to be {bound.value}, measured: {', '.join(told[:8]) or 'nothing'}"
+    reported = f"{bound.name} is to be {bound.value}, measured: {', '.join(messages[:8]) or 'nothing'}"
     read = f"read what check {figure.check} says of it"
     if figure is _NONE:
-        said, read = f"{bound.name} is measured by no load", "state it below constraints of the recipe"
+        reported, read = f"{bound.name} is measured by no load", "state it below constraints of the recipe"
     if other_ways and not failed:
         return {
             "status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": "constraint-unmeasured",
@@ -202,7 +204,7 @@ def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool,
     if figure.how and failed:
         return {
             "status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": "other-benchmark",
-            "summary": f"{said}; the recipe's bounds are meant for the load that it states",
+            "summary": f"{reported}; the recipe's bounds are meant for the load that it states",
             "hint": f"take {figure.how} away, or state the recipe's value there, and run again",
         }  # fmt: skip
     sure = failed and bound.severity is Severity.ERROR
@@ -210,7 +212,7 @@ def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool,
         "status": Status.FAILED if sure else Status.OTHER,
         "rating": Rating.BAD if sure else Rating.MARGINAL if failed else Rating.UNKNOWN,
         "cause": "constraint-not-met" if failed else "constraint-unmeasured",
-        "summary": said,
+        "summary": reported,
         "hint": bound.remediation or read,
     }
 

@@ -43,16 +43,16 @@ class DigestCohort:
     def problem(self, host: str) -> GpuProblem | None:
         """Return which GPUs of a host computed other bits than most. It is not called where no majority exists."""
         mine = {slot: self.tests[name, slot] for name, slot in self.found.minority if name == host}
-        told = {slot: unlike_most(test, self.usual, self.found) for slot, test in mine.items()}
+        reported = {slot: unlike_most(test, self.usual, self.found) for slot, test in mine.items()}
         alone = blamed(
-            "digest-differs", {slot: text for slot, text in told.items() if mine[slot].digest not in self.alike}
+            "digest-differs", {slot: text for slot, text in reported.items() if mine[slot].digest not in self.alike}
         )
-        if alone is not None or not told:
+        if alone is not None or not reported:
             return alone
-        slot, text = next(iter(told.items()))
+        slot, text = next(iter(reported.items()))
         same = sum(test.digest == mine[slot].digest for test in self.tests.values())
         return GpuProblem(
-            "digests-unlike", f"gpu{slot} {text}, and {same} GPUs gave just these bits", slots=tuple(told)
+            "digests-unlike", f"gpu{slot} {text}, and {same} GPUs gave just these bits", slots=tuple(reported)
         )
 
     @property
@@ -93,10 +93,10 @@ class Comparison:
 
     def changed(self, host: str) -> GpuProblem | None:
         """Return which GPUs of a host gave other bits in a later run than in its first one."""
-        first, told = dict[int, GpuTest](), dict[int, str]()
+        first, reported = dict[int, GpuTest](), dict[int, str]()
         for log in self.results.whole(host):
             for test in log.tests:
                 before = first.setdefault(test.slot, test)
                 if test.digest != before.digest:
-                    told[test.slot] = f"gave other bits of {names_of(differing(test, before))} in a second run"
-        return blamed("digest-changes", told)
+                    reported[test.slot] = f"gave other bits of {names_of(differing(test, before))} in a second run"
+        return blamed("digest-changes", reported)

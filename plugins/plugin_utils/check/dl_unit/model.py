@@ -69,11 +69,11 @@ def read_run(record: HostRecord, log: str, settings: DlUnitSettings) -> Run:
     """Return a run with its parsed log. A log of other arithmetic than was configured is a problem."""
     found, problem = read_host(record.state, record.reason, log, None, own_problem_of)
     if found is not None:
-        asked = (settings.repeats, settings.seed, settings.size, settings.device)
-        said = (found.repeats, found.seed, found.size, found.device)
-        if said != asked:
+        requested = (settings.repeats, settings.seed, settings.size, settings.device)
+        reported = (found.repeats, found.seed, found.size, found.device)
+        if reported != requested:
             words = "repeats, seed, size and device"
-            problem = GpuProblem("no-output", f"the log is of {words} {said}, asked for were {asked}")
+            problem = GpuProblem("no-output", f"the log is of {words} {reported}, asked for were {requested}")
     return Run(record=record, log=found, problem=problem)
 
 

@@ -121,8 +121,8 @@ def blamed(cause: str, found: Mapping[int, str]) -> GpuProblem | None:
     """Return the problem of the GPUs to blame, given what each did by slot; None where there is none."""
     if not found:
         return None
-    told = "; ".join(f"gpu{slot} {text}" for slot, text in list(found.items())[:_TOLD])
-    return GpuProblem(cause, told, bad=True, slots=tuple(found))
+    reported = "; ".join(f"gpu{slot} {text}" for slot, text in list(found.items())[:_TOLD])
+    return GpuProblem(cause, reported, bad=True, slots=tuple(found))
 
 
 def _only(found: Mapping[int, str]) -> dict[int, str]:
@@ -175,8 +175,8 @@ def _unlike(tests: tuple[GpuTest, ...]) -> GpuProblem | None:
             text = f"{found.total} GPUs gave so many digests that at most {found.agreeing} agree"
             return GpuProblem("digests-unlike", text)
         usual = next(tests[slot] for slot, digest in digests.items() if digest == found.usual)
-        told = {slot: unlike_most(tests[slot], usual, found) for slot in found.minority}
-        return blamed("digest-differs", told)
+        reported = {slot: unlike_most(tests[slot], usual, found) for slot in found.minority}
+        return blamed("digest-differs", reported)
     return None
 
 
@@ -198,6 +198,6 @@ def names_of(names: Collection[str]) -> str:
 def _no_log(state: str, reason: str, log: str, error: InputError) -> GpuProblem:
     if state == "timeout":
         return GpuProblem("run-timeout", f"it did not end in time: {reason}"[:400])
-    said = f"; the last line is {last}" if (last := last_line(log)) else "; the log is empty"
+    reported = f"; the last line is {last}" if (last := last_line(log)) else "; the log is empty"
     cause = "run-failed" if state == "failed" else "no-output"
-    return GpuProblem(cause, f"{error.reason} {reason}{said}"[:400])
+    return GpuProblem(cause, f"{error.reason} {reason}{reported}"[:400])

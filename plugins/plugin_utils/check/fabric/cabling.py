@@ -29,21 +29,21 @@ SPEC = CheckSpec(
 _MOST = 8
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Cables that were swapped with each other are one finding. A generated plan distinguishes rails, not ports."""
-    return judge_links(SPEC, seen, context, _judge)
+    return judge_links(SPEC, observed, context, _judge)
 
 
-def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
-    overlay = lay_over(seen, answer.context.site)
-    findings = tuple(_finding(group) for group in misplaced(overlay, seen.plan))
+def _judge(answer: Answer, observed: FabricFacts) -> Report | Outcome:
+    overlay = lay_over(observed, answer.context.site)
+    findings = tuple(_finding(group) for group in misplaced(overlay, observed.plan))
     if not findings and (hosts := overlay.unnamed_hosts):
-        return _not_told_apart(answer, hosts, seen)
-    what = "every adapter is on its rail" if seen.plan.generated else "every cable is where the plan has it"
-    return Report(summary=what, findings=findings, evidence=evidence_of(seen, "iblinkinfo -l"))
+        return _not_told_apart(answer, hosts, observed)
+    what = "every adapter is on its rail" if observed.plan.generated else "every cable is where the plan has it"
+    return Report(summary=what, findings=findings, evidence=evidence_of(observed, "iblinkinfo -l"))
 
 
-def _not_told_apart(answer: Answer, hosts: tuple[str, ...], seen: FabricFacts) -> Outcome:
+def _not_told_apart(answer: Answer, hosts: tuple[str, ...], observed: FabricFacts) -> Outcome:
     """Report hosts whose links are up and judged, but where it is not known whether two of them were swapped."""
     text = (
         f"the adapters of {first_of(hosts, _MOST)} are in the fabric under other names than the plan has, and no host "
@@ -52,7 +52,7 @@ def _not_told_apart(answer: Answer, hosts: tuple[str, ...], seen: FabricFacts) -
     hint = "`ibstat` must answer on these hosts (gate nodes says why it does not); then run the gate again"
     return answer.unknown(
         "adapters-not-told-apart", text, hint, more_subjects=tuple(map(node_subject, hosts)),
-        evidence=evidence_of(seen, "iblinkinfo -l"),
+        evidence=evidence_of(observed, "iblinkinfo -l"),
     )  # fmt: skip
 
 

@@ -69,13 +69,13 @@ def _subnet(tools: Mapping[str, ToolRun], suffix: str) -> SubnetFacts:
     def value(name: str, reading: str = "") -> Any:
         return _value(name, tools.get(f"{name}{reading}{suffix}"))
 
-    managers, silent = _managers(tools, suffix)
+    managers, not_reporting = _managers(tools, suffix)
     return SubnetFacts(
         port=suffix.removeprefix("@"),
         master=_master(tools.get(f"sminfo{suffix}")),
         master_again=_master(tools.get(f"sminfo_again{suffix}")),
         managers=managers,
-        silent_lids=silent,
+        silent_lids=not_reporting,
         links_before=value("iblinkinfo"),
         links=value("iblinkinfo", "_again"),
         errors_before=value("ibqueryerrors"),

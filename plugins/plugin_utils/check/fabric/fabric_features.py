@@ -49,50 +49,50 @@ _ENGINE = (
 )
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge each subnet by what is configured; what is not configured is not judged."""
     settings = context.settings_of(SPEC.id, FabricFeaturesSettings)
-    return judge_links(SPEC, seen, context, lambda answer, facts: _judge(answer, facts, settings))
+    return judge_links(SPEC, observed, context, lambda answer, facts: _judge(answer, facts, settings))
 
 
-def _judge(answer: Answer, seen: FabricFacts, settings: FabricFeaturesSettings) -> Report | Outcome:
+def _judge(answer: Answer, observed: FabricFacts, settings: FabricFeaturesSettings) -> Report | Outcome:
     tool = load_host_tools().named(_TOOL)
-    proof = evidence_of(seen, tool.shown)
+    proof = evidence_of(observed, tool.shown)
     of_switches = settings.adaptive_routing is not None or settings.sharp
     if not of_switches and not settings.sharp_job:
         hint = "state gpufleet_settings: {fabric-features: {adaptive_routing: true, sharp: true}}, or leave it out"
         return answer.unknown("nothing-stated", "neither adaptive routing nor SHARP is stated", hint, evidence=proof)
     findings: list[Finding] = []
-    said = []
-    for subnet in seen.subnets:
+    reported = []
+    for subnet in observed.subnets:
         if settings.sharp_job:
-            asked = load_host_tools().named(_JOB_TOOL)
-            job = subnet.sharp_job or ProbeFailure(asked, "not-collected", f"{asked.shown} was not run")
+            requested = load_host_tools().named(_JOB_TOOL)
+            job = subnet.sharp_job or ProbeFailure(requested, "not-collected", f"{requested.shown} was not run")
             # Its errors go to stderr. That it exited with a status other than 0 is a valid result.
             if isinstance(job, ProbeFailure) and job.kind != "failed":
-                return unusable(answer, seen, job)
+                return unusable(answer, observed, job)
             findings += _job(job, subnet.port)
-            said.append("a job of SHARP ran")
+            reported.append("a job of SHARP ran")
         if not of_switches:
             continue
         summary = subnet.features or ProbeFailure(tool, "not-collected", f"{tool.shown} was not run")
         if isinstance(summary, ProbeFailure):
-            return unusable(answer, seen, summary)
+            return unusable(answer, observed, summary)
         stage = next((stage for stage in summary.stages if stage.name == _STAGE), None)
         if settings.sharp and stage is None:
             text = "the diagnosis has no stage SHARP, so nothing is known of the aggregation nodes"
-            return answer.unknown("sharp-not-reported", text, f"`{tool.shown}` on {seen.host}", evidence=proof)
+            return answer.unknown("sharp-not-reported", text, f"`{tool.shown}` on {observed.host}", evidence=proof)
         findings += _routing(summary, settings.adaptive_routing)
         findings += _sharp(summary, stage.errors if stage else 0) if settings.sharp else []
-        said.append(_said(summary))
-    return Report(summary="; ".join(said), findings=tuple(findings), evidence=proof)
+        reported.append(_reported(summary))
+    return Report(summary="; ".join(reported), findings=tuple(findings), evidence=proof)
 
 
 def _job(job: SharpJob | ProbeFailure, port: str) -> list[Finding]:
     if isinstance(job, SharpJob) and job.passed:
         return []
-    said = job.text if isinstance(job, ProbeFailure) else "; ".join(job.problems)
-    text = f"no job of SHARP can be made{f' through {port}' if port else ''}: {said}"
+    reported = job.text if isinstance(job, ProbeFailure) else "; ".join(job.problems)
+    text = f"no job of SHARP can be made{f' through {port}' if port else ''}: {reported}"
     hint = (
         "see that sharp_am runs beside the subnet manager (`systemctl status sharp_am`, or SHARP in UFM); "
         "`No reservation`: reserve SHARP for these hosts in UFM"
@@ -100,7 +100,7 @@ def _job(job: SharpJob | ProbeFailure, port: str) -> list[Finding]:
     return [Finding(cause="sharp-job-refused", text=text, hint=hint)]
 
 
-def _said(summary: FabricSummary) -> str:
+def _reported(summary: FabricSummary) -> str:
     return (
         f"{summary.adaptive} of {summary.switches} switches route adaptively, "
         f"{count(summary.aggregation_nodes, 'aggregation node')}"

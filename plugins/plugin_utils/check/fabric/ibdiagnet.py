@@ -28,33 +28,33 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge that every stage has no error and no line reports one; warnings do not count."""
-    return judge_links(SPEC, seen, context, _judge)
+    return judge_links(SPEC, observed, context, _judge)
 
 
-def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
+def _judge(answer: Answer, observed: FabricFacts) -> Report | Outcome:
     tool = load_host_tools().named("ibdiagnet")
     findings: list[Finding] = []
     stages = 0
-    for subnet in seen.subnets:
+    for subnet in observed.subnets:
         diagnosis = subnet.diagnosis or ProbeFailure(tool, "not-collected", "ibdiagnet was not run")
         if isinstance(diagnosis, ProbeFailure):
-            return unusable(answer, seen, diagnosis)
+            return unusable(answer, observed, diagnosis)
         stages += len(diagnosis.stages)
         for stage in diagnosis.stages:
             if stage.errors:
                 text = f"{stage.name}: {stage.errors} errors {stage.comment}".strip()
-                hint = f"read what `{tool.shown}` wrote on {seen.host} about {stage.name}"
+                hint = f"read what `{tool.shown}` wrote on {observed.host} about {stage.name}"
                 measured = (Measure("errors", stage.errors, "count"),)
                 findings.append(Finding(cause="ibdiagnet-errors", text=text, hint=hint, measured=measured))
         if diagnosis.errors and not any(stage.errors for stage in diagnosis.stages):
             number = len(diagnosis.errors)
             text = f"no stage has an error, and {count(number, 'line')} of one: {diagnosis.errors[0]}"
-            hint = f"read what `{tool.shown}` wrote on {seen.host}, and accept it if it is no error of the fabric"
+            hint = f"read what `{tool.shown}` wrote on {observed.host}, and accept it if it is no error of the fabric"
             findings.append(Finding(cause="ibdiagnet-error-lines", text=text, hint=hint, marginal=True))
     summary = f"{stages} stages without an error"
-    evidence = evidence_of(seen, tool.shown)
+    evidence = evidence_of(observed, tool.shown)
     return Report(summary=summary, findings=tuple(findings), evidence=evidence)
 
 

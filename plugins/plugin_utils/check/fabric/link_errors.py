@@ -112,41 +112,48 @@ class _Cable:
     host: str = ""
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every observed port, planned or not, by growth between two readings. Counters are never cleared."""
-    return judge_links(SPEC, seen, context, lambda answer, facts: growth_report(answer, facts, "link-errors-growing"))
+    return judge_links(
+        SPEC, observed, context, lambda answer, facts: growth_report(answer, facts, "link-errors-growing")
+    )
 
 
 def growth_report(
-    answer: Answer, seen: FabricFacts, cause: str, counted: Callable[[FabricView, PortErrors], bool] = lambda *_: True
+    answer: Answer,
+    observed: FabricFacts,
+    cause: str,
+    counted: Callable[[FabricView, PortErrors], bool] = lambda *_: True,
 ) -> Report | Outcome:
     """Return the counters that grew between both readings, or why that cannot be judged.
 
     Args:
         answer: that of the check, whose site is judged.
-        seen: both readings; `interval_s` lies between them.
+        observed: both readings; `interval_s` lies between them.
         cause: the cause of a counter that grew.
         counted: whether the counters of a port are judged by this check.
     """
-    for subnet in seen.subnets:
+    for subnet in observed.subnets:
         for report in (subnet.errors_before, subnet.errors):
             if isinstance(report, ProbeFailure):
-                return unusable(answer, seen, report)
-    overlay, context = lay_over(seen, answer.context.site), answer.context
-    evidence = evidence_of(seen, "ibqueryerrors, twice")
-    changes, strangers = _changes(seen, overlay, counted)
+                return unusable(answer, observed, report)
+    overlay, context = lay_over(observed, answer.context.site), answer.context
+    evidence = evidence_of(observed, "ibqueryerrors, twice")
+    changes, strangers = _changes(observed, overlay, counted)
     findings = [
         finding
         for cable, own in changes.items()
         if cable.host not in context.site.quarantined
-        and (finding := _finding(cable, own, seen, context, cause)) is not None
+        and (finding := _finding(cable, own, observed, context, cause)) is not None
     ]
-    unseen = [*_uncovered(seen), *strangers]
+    unseen = [*_uncovered(observed), *strangers]
     if unseen and not findings:
         hint = "run `ibqueryerrors` and `iblinkinfo -l` there again; a port that answers one must answer the other"
         return answer.unknown("counters-not-complete", "; ".join(unseen[:5]), hint, evidence=evidence)
     ports = sum(end.up for end in overlay.view.ends.values())
-    summary = f"no counter of {count(ports, 'port')} with a signal grew in {seen.interval_s:g} s ({_history(changes)})"
+    summary = (
+        f"no counter of {count(ports, 'port')} with a signal grew in {observed.interval_s:g} s ({_history(changes)})"
+    )
     return Report(summary=summary, findings=tuple(findings), evidence=evidence)
 
 
@@ -215,28 +222,30 @@ def _place(
 ) -> tuple[End, _Cable | None]:
     view = overlay.view
     place: PortId = (port.guid, "", port.port)
-    seen = view.ends.get(place)
-    if seen is None and port.guid not in view.names:
+    observed = view.ends.get(place)
+    if observed is None and port.guid not in view.names:
         # Old releases print the GUID of the device in place of the port's, where the two differ.
-        seen = view.find(End(port.node.strip(), port.port))
-    if seen is None:
+        observed = view.find(End(port.node.strip(), port.port))
+    if observed is None:
         name = view.names.get(port.guid)
         end = End(name or port.node, port.port)
         if name is None or port.guid not in view.switches:
             return end, None
         # A switch's own port, which has no cable.
         return end, _Cable(str(end), (Subject(SubjectKind.SWITCH, name),))
-    entry = planned.get(port_id(seen))
+    entry = planned.get(port_id(observed))
     if entry is not None:
-        return view.end(seen), _Cable(entry.link.name, link_subjects(entry.link), entry.link.host)
-    return view.end(seen), _unplanned_cable(view, seen, facts)
+        return view.end(observed), _Cable(entry.link.name, link_subjects(entry.link), entry.link.host)
+    return view.end(observed), _unplanned_cable(view, observed, facts)
 
 
-def _unplanned_cable(view: FabricView, seen: LinkEnd, facts: FabricFacts) -> _Cable:
+def _unplanned_cable(view: FabricView, observed: LinkEnd, facts: FabricFacts) -> _Cable:
     """Return a cable that is not in the plan: between switches, of storage, of a host outside the inventory."""
-    other, far = view.peer(seen), view.peer_end(seen)
-    ends = sorted({view.end(seen), *([far] if far is not None else [])}, key=lambda end: (end != view.end(seen), end))
-    both = [entry for entry in (seen, other) if entry is not None]
+    other, far = view.peer(observed), view.peer_end(observed)
+    ends = sorted(
+        {view.end(observed), *([far] if far is not None else [])}, key=lambda end: (end != view.end(observed), end)
+    )
+    both = [entry for entry in (observed, other) if entry is not None]
     adapters = [facts.plan.adapters.get(guid_text(entry.guid), "") for entry in both]
     adapter = next((name for name in adapters if name), "")
     host = adapter.partition("/")[0]

@@ -25,18 +25,18 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A missing switch is one finding, not one for each of its cables; so is a missing host."""
-    return judge_links(SPEC, seen, context, _judge)
+    return judge_links(SPEC, observed, context, _judge)
 
 
-def _judge(answer: Answer, seen: FabricFacts) -> Report:
-    overlay = lay_over(seen, answer.context.site)
+def _judge(answer: Answer, observed: FabricFacts) -> Report:
+    overlay = lay_over(observed, answer.context.site)
     findings = [*_switches(overlay), *_hosts(overlay)]
     gone = [entry for entry in overlay.cables if entry.missing and entry.link.name not in overlay.explained]
     findings += [_link(overlay, entry) for entry in gone]
-    summary = f"all {len(overlay.cables)} planned links of {seen.plan.source} are there"
-    return Report(summary=summary, findings=tuple(findings), evidence=evidence_of(seen, "iblinkinfo -l"))
+    summary = f"all {len(overlay.cables)} planned links of {observed.plan.source} are there"
+    return Report(summary=summary, findings=tuple(findings), evidence=evidence_of(observed, "iblinkinfo -l"))
 
 
 def _switches(overlay: Overlay) -> list[Finding]:
@@ -69,15 +69,15 @@ def _hosts(overlay: Overlay) -> list[Finding]:
 
 def _link(overlay: Overlay, entry: CableState) -> Finding:
     found = []
-    for end, seen in ((entry.link.near, entry.near), (entry.link.far, entry.far)):
+    for end, observed in ((entry.link.near, entry.near), (entry.link.far, entry.far)):
         if end is None:
             continue
-        if seen is None:
+        if observed is None:
             found.append(f"{end} is not seen")
-        elif (peer := overlay.view.peer_end(seen)) is not None:
+        elif (peer := overlay.view.peer_end(observed)) is not None:
             found.append(f"{end} is connected to {peer}")
         else:
-            found.append(f"{end} is {seen.state}, {seen.physical}")
+            found.append(f"{end} is {observed.state}, {observed.physical}")
     text = f"{entry.link.name}: no signal ({'; '.join(found)})"
     return Finding(cause="link-missing", text=text, hint=CABLE, subjects=link_subjects(entry.link))
 

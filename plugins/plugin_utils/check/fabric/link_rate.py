@@ -30,29 +30,29 @@ SPEC = CheckSpec(
 _ROUNDING = 0.001
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the width and speed that the ports report against those of the plan."""
-    return judge_links(SPEC, seen, context, _judge)
+    return judge_links(SPEC, observed, context, _judge)
 
 
-def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
-    overlay = lay_over(seen, answer.context.site)
+def _judge(answer: Answer, observed: FabricFacts) -> Report | Outcome:
+    overlay = lay_over(observed, answer.context.site)
     running = [(entry, entry.running) for entry in overlay.cables if entry.running]
     if not running:
         return answer.blocked(by="link-present", because=f"none of {len(overlay.cables)} planned links is up")
-    told = [(entry, [end for end in ends if end.width]) for entry, ends in running]
-    findings = [finding for entry, ends in told if ends and (finding := _finding(entry, min(ends, key=_rate)))]
-    unread = [entry.link.name for entry, ends in told if not ends]
+    reported = [(entry, [end for end in ends if end.width]) for entry, ends in running]
+    findings = [finding for entry, ends in reported if ends and (finding := _finding(entry, min(ends, key=_rate)))]
+    unread = [entry.link.name for entry, ends in reported if not ends]
     if unread and not findings:
         text = f"`iblinkinfo` prints no width and speed of {count(len(unread), 'link')}: {', '.join(unread[:4])}"
         hint = "run `iblinkinfo -l` there and read the line of that port; newer infiniband-diags know newer speeds"
-        return answer.unknown("rate-not-printed", text, hint, evidence=evidence_of(seen, "iblinkinfo -l"))
+        return answer.unknown("rate-not-printed", text, hint, evidence=evidence_of(observed, "iblinkinfo -l"))
     rates = sorted({f"{entry.link.width} {entry.link.speed}" for entry, _ends in running})
     return Report(
         summary=f"{count(len(running), 'link')} at {', '.join(rates)}",
         findings=tuple(findings),
         measured=(Measure("links", len(running), "count"),),
-        evidence=evidence_of(seen, "iblinkinfo -l"),
+        evidence=evidence_of(observed, "iblinkinfo -l"),
     )
 
 
@@ -67,10 +67,10 @@ def _finding(entry: CableState, end: LinkEnd) -> Finding | None:
     narrow, slow = lanes < link.lanes, end.lane_gbps < rated * (1 - _ROUNDING)
     if not narrow and not slow:
         return None
-    seen = f"{lanes}x {_speed(end.lane_gbps)} ({lanes} x {end.lane_gbps} Gb/s)"
+    observed = f"{lanes}x {_speed(end.lane_gbps)} ({lanes} x {end.lane_gbps} Gb/s)"
     return Finding(
         cause="degraded-width" if narrow else "degraded-speed",
-        text=f"{link.name}: {seen}, rated {link.width} {link.speed} ({link.lanes} x {rated} Gb/s)",
+        text=f"{link.name}: {observed}, rated {link.width} {link.speed} ({link.lanes} x {rated} Gb/s)",
         hint=CABLE,
         subjects=link_subjects(link),
         measured=(Measure("link_lanes", lanes, "count"), Measure("link_lane_rate", end.lane_gbps, "Gb/s")),

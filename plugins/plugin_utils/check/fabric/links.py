@@ -32,15 +32,15 @@ def unusable(answer: Answer, facts: FabricFacts, failure: ProbeFailure) -> Outco
 
 def judge_links(
     spec: CheckSpec,
-    seen: FabricFacts,
+    observed: FabricFacts,
     context: JudgeContext,
     judge_seen: Callable[[Answer, FabricFacts], Report | Outcome],
 ) -> tuple[Outcome, ...]:
     """Return the outcomes of a check about links. `judge_seen` makes them where the links can be judged."""
     answer = Answer.about_site(spec, context)
-    result = _not_judgeable(answer, seen) or judge_seen(answer, seen)
+    result = _not_judgeable(answer, observed) or judge_seen(answer, observed)
     outcomes = conclude_parts(answer, result) if isinstance(result, Report) else (result,)
-    unplanned = [name for name in seen.plan.unknown if name not in context.site.quarantined]
+    unplanned = [name for name in observed.plan.unknown if name not in context.site.quarantined]
     if not unplanned:
         return outcomes
     because = f"the adapters for GPU traffic of {', '.join(unplanned)} are not known"

@@ -28,10 +28,10 @@ def uplinks(view: FabricView) -> tuple[PlannedLink, ...]:
     Without a plan that names it, a missing link cannot be found; one that runs slower than its peers can.
     """
     pairs = {}
-    for seen in view.ends.values():
-        other, far = view.peer(seen), view.peer_end(seen)
-        if far is not None and other is not None and view.is_switch(seen) and view.is_switch(other):
-            pairs[tuple(sorted((view.end(seen), far)))] = (seen, other)
+    for observed in view.ends.values():
+        other, far = view.peer(observed), view.peer_end(observed)
+        if far is not None and other is not None and view.is_switch(observed) and view.is_switch(other):
+            pairs[tuple(sorted((view.end(observed), far)))] = (observed, other)
     rates = Counter(rate for ends in pairs.values() for end in ends if (rate := _rate(end)) is not None)
     if not rates:
         return ()
@@ -104,13 +104,13 @@ class Overlay:
     @property
     def unnamed_hosts(self) -> tuple[str, ...]:
         """Hosts in the fabric whose adapters cannot be told apart."""
-        return tuple(dict.fromkeys(seen.link.host for seen in self.cables if seen.unnamed))
+        return tuple(dict.fromkeys(observed.link.host for observed in self.cables if observed.unnamed))
 
     @property
     def explained(self) -> frozenset[str]:
         """Names of the links whose absence a dead switch or an absent host explains."""
         groups = (*self.dead_switches.values(), *self.absent_hosts.values())
-        return frozenset(seen.link.name for group in groups for seen in group)
+        return frozenset(observed.link.name for group in groups for observed in group)
 
 
 def lay_over(facts: FabricFacts, site: Site) -> Overlay:
@@ -118,13 +118,13 @@ def lay_over(facts: FabricFacts, site: Site) -> Overlay:
     view = fabric_view(facts)
     planned = [link for link in facts.plan.links if link.host not in site.quarantined]
     found = uplinks(view) if facts.plan.generated else ()
-    seen = _with_unnamed(tuple(_seen(link, view) for link in (*planned, *found)), view)
-    dead = _dead_switches(facts.plan, seen, {view.end(end).node for end in view.ends.values()})
+    observed = _with_unnamed(tuple(_observed(link, view) for link in (*planned, *found)), view)
+    dead = _dead_switches(facts.plan, observed, {view.end(end).node for end in view.ends.values()})
     gone = {entry.link.name for group in dead.values() for entry in group}
-    return Overlay(view, seen, dead, _absent_hosts(entry for entry in seen if entry.link.name not in gone))
+    return Overlay(view, observed, dead, _absent_hosts(entry for entry in observed if entry.link.name not in gone))
 
 
-def _seen(link: PlannedLink, view: FabricView) -> CableState:
+def _observed(link: PlannedLink, view: FabricView) -> CableState:
     near = view.find(link.near, link.near_guid)
     if near is None and link.far is None:
         # Where the host reported no GUIDs: its agent may name adapters mlx5_0 or HCA-1.
@@ -135,21 +135,21 @@ def _seen(link: PlannedLink, view: FabricView) -> CableState:
     return CableState(link, near, far, actual, other, one_sided)
 
 
-def _with_unnamed(seen: tuple[CableState, ...], view: FabricView) -> tuple[CableState, ...]:
+def _with_unnamed(observed: tuple[CableState, ...], view: FabricView) -> tuple[CableState, ...]:
     """Give cables of a host without reported GUIDs the adapters that they can only be.
 
     This is for hosts whose adapters have names that are not in the plan. The adapters are those behind the planned
     ports; without planned ports, those whose description begins with the name of the host.
     """
-    found_hosts = {entry.link.host for entry in seen if entry.near is not None}
-    claimed = {port_id(entry.near) for entry in seen if entry.near is not None}
+    found_hosts = {entry.link.host for entry in observed if entry.near is not None}
+    claimed = {port_id(entry.near) for entry in observed if entry.near is not None}
     # The first word of an adapter's description is the host's name.
     named: dict[str, list[LinkEnd]] = {}
     for place, end in view.ends.items():
         if place not in claimed and end.up and not view.is_switch(end):
             named.setdefault(end.name.partition(" ")[0], []).append(end)
     result = []
-    for entry in seen:
+    for entry in observed:
         near = None
         if entry.link.host and entry.link.host not in found_hosts:
             own = named.get(entry.link.host)
@@ -168,20 +168,20 @@ def _placed(entry: CableState, near: LinkEnd, view: FabricView) -> CableState:
 
 
 def _dead_switches(
-    plan: CablingPlan, seen: tuple[CableState, ...], there: set[str]
+    plan: CablingPlan, observed: tuple[CableState, ...], there: set[str]
 ) -> dict[str, tuple[CableState, ...]]:
     absent = [name for name in plan.switches if name not in there]
     found = {}
     for name in absent:
-        cables = tuple(s for s in seen if name in (s.link.near.node, s.link.far.node if s.link.far else ""))
+        cables = tuple(s for s in observed if name in (s.link.near.node, s.link.far.node if s.link.far else ""))
         if cables and all(entry.missing or entry.actual is None for entry in cables):
             found[name] = cables
     return found
 
 
-def _absent_hosts(seen: Iterable[CableState]) -> dict[str, tuple[CableState, ...]]:
+def _absent_hosts(observed: Iterable[CableState]) -> dict[str, tuple[CableState, ...]]:
     by_host: dict[str, list[CableState]] = {}
-    for entry in seen:
+    for entry in observed:
         if entry.link.host:
             by_host.setdefault(entry.link.host, []).append(entry)
     return {
@@ -224,19 +224,21 @@ def misplaced(overlay: Overlay, plan: CablingPlan) -> list[tuple[CableState, ...
 _Place = tuple[object, ...]
 
 
-def _port_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
+def _port_places(observed: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
     return [
-        (entry, (entry.link.far,), (entry.actual,)) for entry in seen if entry.connected and entry.actual is not None
+        (entry, (entry.link.far,), (entry.actual,))
+        for entry in observed
+        if entry.connected and entry.actual is not None
     ]
 
 
-def _rail_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
+def _rail_places(observed: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
     """Return planned and actual rails where no ports are planned.
 
     The rail of a switch is that of most adapters on it. A switch of several rails proves none.
     """
     carried: dict[str, Counter[int]] = {}
-    adapters = [entry for entry in seen if entry.link.host and not entry.unnamed]
+    adapters = [entry for entry in observed if entry.link.host and not entry.unnamed]
     for entry in adapters:
         if entry.actual is not None:
             carried.setdefault(entry.actual.node, Counter())[entry.link.rail] += 1

@@ -50,40 +50,40 @@ SPEC = CheckSpec(
 _START = "start it (`systemctl start opensm` on its host, or on the switch); `sminfo` must name a master"
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge subnet managers and whether the fabric is settled.
 
     Settled means: every planned port with a signal is Active, LIDs are unique, two readings are the same.
     """
     answer = Answer.about_site(SPEC, context)
-    if not seen.subnets:
-        reason = seen.reason or "no tool was run"
+    if not observed.subnets:
+        reason = observed.reason or "no tool was run"
         hint = "restore the way to the host, or look from another one (gpufleet_fabric_host)"
-        return (answer.unknown("fabric-host-unreachable", f"{seen.host}: {reason}", hint),)
+        return (answer.unknown("fabric-host-unreachable", f"{observed.host}: {reason}", hint),)
     findings: list[Finding] = []
     policy = context.settings_of(SPEC.id, SubnetManagerSettings).policy
-    for subnet in seen.subnets:
+    for subnet in observed.subnets:
         for failure in (subnet.master, subnet.master_again):
             if isinstance(failure, ProbeFailure):
-                return (unusable(answer, seen, failure),)
+                return (unusable(answer, observed, failure),)
         if subnet.master_again is None:
             findings.append(_none(subnet))
             continue
         if isinstance(subnet.managers, ProbeFailure):
-            return (unusable(answer, seen, subnet.managers),)
+            return (unusable(answer, observed, subnet.managers),)
         findings += _managers(subnet, subnet.managers, policy)
     if not findings:
-        for subnet in seen.subnets:
+        for subnet in observed.subnets:
             if isinstance(subnet.links, ProbeFailure):
-                return (unusable(answer, seen, subnet.links),)
-        findings = _unsettled(seen, lay_over(seen, context.site))
-    masters = [subnet.master_again for subnet in seen.subnets if isinstance(subnet.master_again, SmInfo)]
+                return (unusable(answer, observed, subnet.links),)
+        findings = _unsettled(observed, lay_over(observed, context.site))
+    masters = [subnet.master_again for subnet in observed.subnets if isinstance(subnet.master_again, SmInfo)]
     names = ", ".join(f"{guid_text(sm.guid)} (LID {sm.lid}, priority {sm.priority})" for sm in masters)
     behind = "a standby" if policy == STANDBY_POLICY else "redundant by itself as stated"
     report = Report(
         summary=f"master {names}, {behind}, settled",
         findings=tuple(findings),
-        evidence=evidence_of(seen, "sminfo; saquery -s"),
+        evidence=evidence_of(observed, "sminfo; saquery -s"),
     )
     return conclude_parts(answer, report)
 
@@ -127,8 +127,8 @@ def _managers(subnet: SubnetFacts, managers: tuple[SmInfo, ...], policy: str) ->
     if policy == EXTERNAL_POLICY:
         return _beside_external(subnet, standby, listed, details)
     if not standby:
-        silent = f"; LID {', '.join(map(str, subnet.silent_lids))} did not answer" if subnet.silent_lids else ""
-        text = f"no standby subnet manager{_where(subnet)}: {listed}{silent}"
+        not_reporting = f"; LID {', '.join(map(str, subnet.silent_lids))} did not answer" if subnet.silent_lids else ""
+        text = f"no standby subnet manager{_where(subnet)}: {listed}{not_reporting}"
         hint = (
             "start a second one with a lower priority on another host (`opensm -p 1`), or on a second switch; where "
             "UFM runs it in high availability: gpufleet_settings: {subnet-manager: {policy: external}}"
@@ -140,8 +140,8 @@ def _managers(subnet: SubnetFacts, managers: tuple[SmInfo, ...], policy: str) ->
 def _beside_external(subnet: SubnetFacts, others: list[SmInfo], listed: str, details: dict[str, Any]) -> list[Finding]:
     if not others and not subnet.silent_lids:
         return []
-    silent = f"; LID {', '.join(map(str, subnet.silent_lids))} did not answer" if subnet.silent_lids else ""
-    text = f"beside the master others are registered{_where(subnet)}, the policy allows none: {listed}{silent}"
+    not_reporting = f"; LID {', '.join(map(str, subnet.silent_lids))} did not answer" if subnet.silent_lids else ""
+    text = f"beside the master others are registered{_where(subnet)}, the policy allows none: {listed}{not_reporting}"
     hint = (
         "stop them (`systemctl disable --now opensm`, on a switch `no ib smnode NAME enable`), or state policy standby"
     )
@@ -192,8 +192,8 @@ def _asking(entry: CableState) -> str:
     """Return the commands that query the ends of a cable. An end without LID is left out: no subnet manager reached
     it."""
     ends = dict.fromkeys((end.lid, end.port) for end in entry.running if end.lid)
-    asked = " and ".join(f"`smpquery portinfo {lid} {port}`" for lid, port in ends)
-    return f"; ask the port: {asked}" if asked else ""
+    requested = " and ".join(f"`smpquery portinfo {lid} {port}`" for lid, port in ends)
+    return f"; ask the port: {requested}" if requested else ""
 
 
 def _shared_lids(subnet: SubnetFacts) -> dict[int, list[str]]:

@@ -47,33 +47,35 @@ SPEC = CheckSpec(
 _TOOL, _OK = "ibswinfo", "OK"
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every switch of the fabric; each must respond."""
     settings = context.settings_of(SPEC.id, SwitchHealthSettings)
-    return judge_links(SPEC, seen, context, lambda answer, facts: _judge(answer, facts, settings))
+    return judge_links(SPEC, observed, context, lambda answer, facts: _judge(answer, facts, settings))
 
 
-def _judge(answer: Answer, seen: FabricFacts, settings: SwitchHealthSettings) -> Report | Outcome:
-    view, tool = fabric_view(seen), load_host_tools().named(_TOOL)
+def _judge(answer: Answer, observed: FabricFacts, settings: SwitchHealthSettings) -> Report | Outcome:
+    view, tool = fabric_view(observed), load_host_tools().named(_TOOL)
     names = {end.lid: view.end(end).node for end in view.ends.values() if view.is_switch(end)}
-    answers = {lid: said for subnet in seen.subnets for lid, said in subnet.switches.items()}
+    answers = {lid: reported for subnet in observed.subnets for lid, reported in subnet.switches.items()}
     findings: list[Finding] = []
     for lid, name in sorted(names.items(), key=lambda item: item[1]):
-        said = answers.get(lid)
-        if isinstance(said, SwitchHealth):
-            findings += _findings(name, said, settings)
-    silent = [lid for lid in names if not isinstance(answers.get(lid), SwitchHealth)]
-    if silent and not findings:
-        failure = answers.get(silent[0])
+        reported = answers.get(lid)
+        if isinstance(reported, SwitchHealth):
+            findings += _findings(name, reported, settings)
+    not_reporting = [lid for lid in names if not isinstance(answers.get(lid), SwitchHealth)]
+    if not_reporting and not findings:
+        failure = answers.get(not_reporting[0])
         if not isinstance(failure, ProbeFailure):
-            failure = ProbeFailure(tool, "not-collected", f"ibswinfo was not asked about {names[silent[0]]}")
-        return unusable(answer, seen, failure)
-    warmest = max((said.temperature_c for said in answers.values() if isinstance(said, SwitchHealth)), default=0)
+            failure = ProbeFailure(tool, "not-collected", f"ibswinfo was not asked about {names[not_reporting[0]]}")
+        return unusable(answer, observed, failure)
+    warmest = max(
+        (reported.temperature_c for reported in answers.values() if isinstance(reported, SwitchHealth)), default=0
+    )
     return Report(
         summary=f"fans and supplies of all switches ({len(names)}) work, {warmest} °C at most",
         findings=tuple(findings),
         measured=(Measure("switch_temperature_max", warmest, "°C"),),
-        evidence=evidence_of(seen, tool.shown),
+        evidence=evidence_of(observed, tool.shown),
     )
 
 

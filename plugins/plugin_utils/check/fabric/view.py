@@ -42,31 +42,31 @@ class FabricView:
     names: Mapping[int, str]
     switches: frozenset[int]
 
-    def end(self, seen: LinkEnd) -> End:
+    def end(self, observed: LinkEnd) -> End:
         """Return a port by its name for people."""
-        return End(self.names.get(seen.guid, seen.name), seen.port)
+        return End(self.names.get(observed.guid, observed.name), observed.port)
 
-    def peer(self, seen: LinkEnd) -> LinkEnd | None:
+    def peer(self, observed: LinkEnd) -> LinkEnd | None:
         """Return the port at the other end of the cable; None if there is none, or it was not observed itself."""
-        place = self.peer_id(seen)
+        place = self.peer_id(observed)
         return self.ends.get(place) if place is not None else None
 
-    def peer_id(self, seen: LinkEnd) -> PortId | None:
+    def peer_id(self, observed: LinkEnd) -> PortId | None:
         """Return the port that this one reports as its peer."""
-        if not seen.up or seen.peer is None:
+        if not observed.up or observed.peer is None:
             return None
-        if seen.peer.guid:
-            return (seen.peer.guid, "", seen.peer.port)
-        named = self._by_description.get(End(seen.peer.name, seen.peer.port), [])
-        return port_id(named[0]) if len(named) == 1 else (0, seen.peer.name, seen.peer.port)
+        if observed.peer.guid:
+            return (observed.peer.guid, "", observed.peer.port)
+        named = self._by_description.get(End(observed.peer.name, observed.peer.port), [])
+        return port_id(named[0]) if len(named) == 1 else (0, observed.peer.name, observed.peer.port)
 
-    def peer_end(self, seen: LinkEnd) -> End | None:
+    def peer_end(self, observed: LinkEnd) -> End | None:
         """Return the other end of the cable by its name for people, also where it was not observed itself."""
-        place = self.peer_id(seen)
-        if place is None or seen.peer is None:
+        place = self.peer_id(observed)
+        if place is None or observed.peer is None:
             return None
         other = self.ends.get(place)
-        return self.end(other) if other is not None else End(self.names.get(place[0], seen.peer.name), place[2])
+        return self.end(other) if other is not None else End(self.names.get(place[0], observed.peer.name), place[2])
 
     def find(self, planned: End, guid: int = 0) -> LinkEnd | None:
         """Return a planned port: by its GUID, else by its name if only one device has it."""
@@ -90,13 +90,13 @@ class FabricView:
             found.setdefault(End(end.name, end.port), []).append(end)
         return found
 
-    def is_switch(self, seen: LinkEnd) -> bool:
-        return seen.guid in self.switches
+    def is_switch(self, observed: LinkEnd) -> bool:
+        return observed.guid in self.switches
 
 
-def port_id(seen: LinkEnd) -> PortId:
+def port_id(observed: LinkEnd) -> PortId:
     """Return the identity of a port."""
-    return (seen.guid, "" if seen.guid else seen.name, seen.port)
+    return (observed.guid, "" if observed.guid else observed.name, observed.port)
 
 
 def fabric_view(facts: FabricFacts, *, before: bool = False) -> FabricView:

@@ -194,11 +194,11 @@ class SkuCohort:
     @cached_property
     def third_pairs(self) -> tuple[Pair, ...]:
         """A second pair for a host that was left over in round one and not good in round two: one pair is no proof."""
-        seen = (*self._placed, *self.second.members)
-        good = dict.fromkeys(name for s in seen if self.pair_good(s) for name in s.hosts)
-        placed = Counter(name for s in seen if self.pair_good(s) is False for name in s.hosts if name not in good)
+        observed = (*self._placed, *self.second.members)
+        good = dict.fromkeys(name for s in observed if self.pair_good(s) for name in s.hosts)
+        placed = Counter(name for s in observed if self.pair_good(s) is False for name in s.hosts if name not in good)
         doubt = [name for name, times in placed.items() if times == 1]
-        waves = second_round(doubt, tuple(good), [(s.hosts[0], s.hosts[1]) for s in seen])
+        waves = second_round(doubt, tuple(good), [(s.hosts[0], s.hosts[1]) for s in observed])
         return tuple(pair for wave in waves for pair in wave)
 
     @cached_property
@@ -299,8 +299,8 @@ class SkuCohort:
     @cached_property
     def slow_rails(self) -> tuple[int, ...]:
         """Adapters that are slow on several hosts: the rail is at fault, not the hosts."""
-        seen = [self.rails_of(pair) for pair in self._sampled]
-        looked = [rails for rails in seen if rails.complete]
+        observed = [self.rails_of(pair) for pair in self._sampled]
+        looked = [rails for rails in observed if rails.complete]
         if not looked:
             return ()
         shared = set(looked[0].slow).intersection(*(rails.slow for rails in looked))
@@ -316,8 +316,8 @@ class SkuCohort:
         Each host is then run by itself over each of its adapters.
         """
         open_pairs = set(self.blame.unclear) | (set(self.rail_pairs) if self.slow_rails else set())
-        seen = [self.rails_of(pair) for pair in self.rail_pairs if pair in open_pairs]
-        return tuple(rails.pair for rails in seen if rails.complete and set(rails.slow) - set(self.slow_rails))
+        observed = [self.rails_of(pair) for pair in self.rail_pairs if pair in open_pairs]
+        return tuple(rails.pair for rails in observed if rails.complete and set(rails.slow) - set(self.slow_rails))
 
     def looped(self, pair: Pair) -> dict[str, tuple[int, ...]]:
         """Return by host the adapters of a pair that are slow by themselves, among those that are slow between the two.

@@ -160,8 +160,8 @@ def topology_for(plan: Plan, sku: Sku, hosts: Sequence[str], phase: Phase, *, si
 
 def _fewest_adapters(plan: Plan, hosts: Sequence[str], sku: Sku) -> int | None:
     """Return how many NICs the pods of a run get on each host. None: all of them."""
-    stated = plan.settings.run.rdma_count
-    offered = [min(stated or plan.host(name).rdma_offered, plan.host(name).rdma_offered) for name in hosts]
+    configured = plan.settings.run.rdma_count
+    offered = [min(configured or plan.host(name).rdma_offered, plan.host(name).rdma_offered) for name in hosts]
     ports = [amount for amount in offered if 1 < amount < min(sku.compute_hcas, sku.nics)]
     return max(1, min(ports) * sku.nics // sku.compute_hcas) if ports else None
 

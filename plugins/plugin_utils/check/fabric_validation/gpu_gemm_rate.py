@@ -45,18 +45,18 @@ _UNEVEN = "too many GPUs differ to blame one: compare clocks, power limits and c
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host. Hosts that are slow because of something they share get one together."""
     rates = Rates(results, context.hardware, context.settings_of(RATE, GemmRateSettings))
-    told: list[Outcome] = []
+    reported: list[Outcome] = []
     covered: set[str] = set()
     for kind, hosts in rates.cohorts.items():
         outcome, about = _together(context, rates, kind, hosts)
         if outcome is not None:
-            told.append(outcome)
+            reported.append(outcome)
             covered.update(about)
     rest = [host for host in results.plan.hosts if host.name not in covered]
     alone = [(host.name, _judge(Answer.about_host(SPEC, context, host.name), rates, host)) for host in rest]
     # If another check explains it, one outcome covers all hosts of that explanation.
     same = [(name, (found.blocked_by, found.summary) if found.blocked_by else None, found) for name, found in alone]
-    return (*told, *merged(same))
+    return (*reported, *merged(same))
 
 
 def _together(
@@ -69,7 +69,7 @@ def _together(
     shared = explained(context, slow, hosts) if proven else None
     if shared is not None:
         first = shared.slow[0]
-        text = _told(rates, first, next(iter(rates.missed(first))))
+        text = _reported(rates, first, next(iter(rates.missed(first))))
         return slow_group(SPEC, context, shared, text, **_details(rates, first)), tuple(shared.slow)
     if not blamed:
         return None, ()
@@ -93,7 +93,7 @@ def _judge(answer: Answer, rates: Rates, host: BenchmarkHost) -> Outcome:
     missed, details = rates.missed(host.name), _details(rates, host.name)
     if missed:
         rate = next(iter(missed))
-        text = _told(rates, host.name, rate)
+        text = _reported(rates, host.name, rate)
         if len(rates.results.whole(host.name)) < rates.limits.repeats:
             return not_repeated(answer, text, **details)
         cause = "slow-memory" if rate == "memory-copy" else "slow-gemm"
@@ -136,7 +136,7 @@ def _without_rates(answer: Answer, rates: Rates, host: str) -> Outcome:
     return answer.unknown("not-together", text, "run the gate again", evidence=evidence(rates.results.of(host)))
 
 
-def _told(rates: Rates, host: str, rate: str) -> str:
+def _reported(rates: Rates, host: str, rate: str) -> str:
     slots = rates.missed(host)[rate]
     values = rates.values[host][rate]
     slowest = min(slots, key=lambda slot: values[slot])

@@ -41,23 +41,23 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     compared = Comparison(results)
     split = [cohort for cohort in compared.cohorts.values() if cohort.found.split]
     covered = {host for cohort in split for host in cohort.hosts}
-    told = tuple(_nobody(context, cohort) for cohort in split)
+    reported = tuple(_nobody(context, cohort) for cohort in split)
     # A host of these is only judged if it has a problem of its own.
     hosts = [h for h in results.plan.hosts if h.name not in covered or any(r.problem for r in results.of(h.name))]
     alone = [(host, _judge(Answer.about_host(SPEC, context, host.name), compared, host)) for host in hosts]
-    return (*told, *_alike(results, alone))
+    return (*reported, *_alike(results, alone))
 
 
 def _alike(results: Results, judged: list[tuple[BenchmarkHost, Outcome]]) -> list[Outcome]:
     """Return the outcomes, with equal unknown ones merged, such as an image that none of the hosts can run."""
-    told: list[tuple[str, tuple[str, ...] | None, Outcome]] = []
+    reported: list[tuple[str, tuple[str, ...] | None, Outcome]] = []
     for host, outcome in judged:
         # Names of pods begin with that of their job, followed by random characters.
         names = [f"{re.escape(run.record.name)}[-a-z0-9]*" for run in results.of(host.name)]
         text = re.sub("|".join((*names, re.escape(host.node), re.escape(host.name))), "<host>", outcome.summary)
         same = outcome.status is Status.OTHER and not outcome.blocked_by
-        told.append((host.name, (outcome.cause, text) if same else None, outcome))
-    return merged(told)
+        reported.append((host.name, (outcome.cause, text) if same else None, outcome))
+    return merged(reported)
 
 
 def _nobody(context: JudgeContext, cohort: DigestCohort) -> Outcome:

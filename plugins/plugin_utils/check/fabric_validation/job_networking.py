@@ -41,25 +41,25 @@ class Link:
         return f"{self.host} to {self.other}: {self.said}"
 
 
-def links(seen: Mapping[str, RankSeen], places: Mapping[str, int]) -> dict[str, list[Link]]:
+def links(observed: Mapping[str, RankSeen], places: Mapping[str, int]) -> dict[str, list[Link]]:
     """Return all links by network. `places` has the rank of every host.
 
     Ranks whose name was not resolved have no link on the pod network.
     """
     owners = {rank: host for host, rank in places.items()}
     found: dict[str, list[Link]] = {}
-    for host, rank in seen.items():
+    for host, rank in observed.items():
         for pair in rank.pairs:
             other = owners.get(pair.peer)
             if other is None:
                 continue
             if pair.named == OK:
                 found.setdefault(POD_NETWORK, []).append(Link(host, other, pair.reached))
-            for network, said in pair.networks.items():
+            for network, reported in pair.networks.items():
                 # A host without an address in the network gets a finding of its own. The others are not to blame for
                 # it.
-                if other not in seen or seen[other].networks.get(network):
-                    found.setdefault(network, []).append(Link(host, other, said))
+                if other not in observed or observed[other].networks.get(network):
+                    found.setdefault(network, []).append(Link(host, other, reported))
     return found
 
 
@@ -95,30 +95,30 @@ def _worst(network: Collection[Link]) -> set[str]:
     return {name for name, share in shares.items() if share == largest}
 
 
-def unresolved(seen: Mapping[str, RankSeen], places: Mapping[str, int]) -> dict[str, str]:
+def unresolved(observed: Mapping[str, RankSeen], places: Mapping[str, int]) -> dict[str, str]:
     """Return the hosts to blame for names that were not resolved, each with the error.
 
     If ranks that resolve other names all fail to resolve one, its pod has no DNS record and is to blame. Otherwise the
     rank that failed is.
     """
     owners = {rank: host for host, rank in places.items()}
-    asked = list(_asked(seen))
-    resolves = {host for host, _peer, said in asked if said == OK}
+    requested = list(_requested(observed))
+    resolves = {host for host, _peer, reported in requested if reported == OK}
     askers: dict[int, list[bool]] = {}
-    for host, peer, said in asked:
+    for host, peer, reported in requested:
         if host in resolves:
-            askers.setdefault(peer, []).append(said == OK)
+            askers.setdefault(peer, []).append(reported == OK)
     found: dict[str, str] = {}
-    for host, peer, said in asked:
-        if said != OK:
+    for host, peer, reported in requested:
+        if reported != OK:
             answers = askers.get(peer, [])
             nowhere = host in resolves and len(answers) > 1 and not any(answers)
-            found.setdefault(owners.get(peer, host) if nowhere else host, said)
+            found.setdefault(owners.get(peer, host) if nowhere else host, reported)
     return found
 
 
-def _asked(seen: Mapping[str, RankSeen]) -> Iterator[tuple[str, int, str]]:
-    for host, rank in seen.items():
+def _requested(observed: Mapping[str, RankSeen]) -> Iterator[tuple[str, int, str]]:
+    for host, rank in observed.items():
         for pair in rank.pairs:
             yield host, pair.peer, pair.named
 
@@ -240,10 +240,10 @@ def _without_partner(answer: Answer, plan: Plan, host: RankHost) -> Outcome:
 
 
 def _failure(answer: Answer, cohort: _Cohort, host: RankHost, rank: RankSeen, facts: dict[str, Any]) -> Outcome | None:
-    said = cohort.unresolved.get(host.name)
-    if said:
+    reported = cohort.unresolved.get(host.name)
+    if reported:
         hint = "kubectl -n kube-system logs -l k8s-app=kube-dns; /etc/resolv.conf of a pod there; the headless Service"
-        return answer.failed("rank-name-unresolved", f"a rank's name is not resolved: {said}"[:400], hint, **facts)
+        return answer.failed("rank-name-unresolved", f"a rank's name is not resolved: {reported}"[:400], hint, **facts)
     units = sum(int(amount) for amount in host.asks.values() if amount.isdecimal())
     if len(rank.devices) < units or (host.asks and not rank.devices):
         text = (
@@ -293,9 +293,9 @@ def _passed(
         text += " (the others are told of by themselves)"
     if names:
         text += f", and on {len(names)} further networks ({', '.join(names)})"
-    silent = sorted(set(rank.networks) - set(names))
-    if silent:
-        text += f"; {', '.join(silent)} have no address and were not tried"
+    not_reporting = sorted(set(rank.networks) - set(names))
+    if not_reporting:
+        text += f"; {', '.join(not_reporting)} have no address and were not tried"
     if rank.devices and not names:
         text += (
             f"; its {len(rank.devices)} adapters have no address of their own: what they carry nccl-transport proves"

@@ -38,24 +38,26 @@ SPEC = CheckSpec(
 _AGAIN = "run playbook gpufleet.bringup.site, which reads the fabric from one host before and after the load"
 
 
-def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge by the limits of check link-errors, over the time between both readings.
 
     Host ports are left to their host's own check.
     """
     answer = Answer.about_site(SPEC, context)
-    if seen.reason:
+    if observed.reason:
         return (
-            answer.unknown("fabric-load-not-read", f"the fabric was not read around the load: {seen.reason}", _AGAIN),
+            answer.unknown(
+                "fabric-load-not-read", f"the fabric was not read around the load: {observed.reason}", _AGAIN
+            ),
         )
-    for subnet in seen.subnets:
+    for subnet in observed.subnets:
         for value in (subnet.links_before, subnet.links):
             if isinstance(value, ProbeFailure):
-                return (unusable(answer, seen, value),)
-    found = growth_report(answer, seen, CAUSE, _at_switch)
+                return (unusable(answer, observed, value),)
+    found = growth_report(answer, observed, CAUSE, _at_switch)
     if not isinstance(found, Report):
         return (found,)
-    gone = tuple(_gone(seen))
+    gone = tuple(_gone(observed))
     return conclude_parts(answer, replace(found, findings=(*found.findings, *gone)))
 
 
@@ -63,9 +65,9 @@ def _at_switch(view: FabricView, port: PortErrors) -> bool:
     return port.guid in view.switches or port.guid not in view.names
 
 
-def _gone(seen: FabricFacts) -> Iterator[Finding]:
+def _gone(observed: FabricFacts) -> Iterator[Finding]:
     """Yield the cables between switches that had link before the load and have none after it."""
-    before, after = fabric_view(seen, before=True), fabric_view(seen)
+    before, after = fabric_view(observed, before=True), fabric_view(observed)
     named: set[str] = set()
     for place, end in before.ends.items():
         peer = before.peer(end)

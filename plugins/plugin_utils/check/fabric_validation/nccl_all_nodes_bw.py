@@ -60,11 +60,11 @@ def sharp_of(run: Run, *, fabric: str) -> SharpProof:
             "unknown", text, "leave sharp out of the settings of nccl-all-nodes-bw, or test several domains"
         )
     logs = {name: host_log(run, name) for name in run.record.hosts}
-    silent = [name for name, log in logs.items() if log is None]
-    if silent or not run.algorithm:
+    not_reporting = [name for name, log in logs.items() if log is None]
+    if not_reporting or not run.algorithm:
         text = (
-            f"no line of NCCL about {', '.join(silent[:_MOST])}"
-            if silent
+            f"no line of NCCL about {', '.join(not_reporting[:_MOST])}"
+            if not_reporting
             else "NCCL does not say which algorithm it used"
         )
         return SharpProof("unknown", f"{text}, so nothing is known of SHARP", "read the log of the run")

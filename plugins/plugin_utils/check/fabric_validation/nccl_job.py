@@ -148,9 +148,9 @@ class NcclJobs:
         known = self.plan.settings.images[self.sku(want).fabric]
         sizes = ("-b", str(self._smallest(want)), "-e", str(self._largest(want)), "-f", str(run.factor))
         command = (run.program or known.program, *sizes, "-g", "1")
-        stated = network_settings(self.plan.settings)
+        configured = network_settings(self.plan.settings)
         looped, fabric = want.phase == "loop", self.sku(want).fabric
-        network = pod_network(hosts, stated, gang=self.plan.gang, fabric=fabric, alone_with_adapters=looped)
+        network = pod_network(hosts, configured, gang=self.plan.gang, fabric=fabric, alone_with_adapters=looped)
         return JobSpec(
             name=name,
             nodes=tuple(host.node for host in hosts),

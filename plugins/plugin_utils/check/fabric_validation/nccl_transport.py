@@ -105,18 +105,18 @@ def _short_offer(cohort: SkuCohort, host: PlannedHost) -> str:
 def _judge_runs(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
     results = cohort.results
     runs = results.with_host(host.name, ("pair", "all"))
-    seen = [(run, transport_of(run, host, results.plan, cohort.sku)) for run in runs]
-    for run, transport in seen:
+    observed = [(run, transport_of(run, host, results.plan, cohort.sku)) for run in runs]
+    for run, transport in observed:
         if transport.proof == "broken":
             return _failed(answer, host, run, transport)
-    for run, transport in seen:
+    for run, transport in observed:
         if transport.proof == "proven":
             return _proven(answer, host, run, transport)
-    if all(run.problem for run, _transport in seen):
+    if all(run.problem for run, _transport in observed):
         return answer.blocked(by="nccl-results", because="no run with another host gave a result")
-    text = "; ".join(dict.fromkeys(transport.text for _run, transport in seen))
+    text = "; ".join(dict.fromkeys(transport.text for _run, transport in observed))
     hint = "read the log; NCCL_DEBUG_SUBSYS must contain INIT and NET"
-    proof = tuple(evidence(run) for run, _transport in seen)
+    proof = tuple(evidence(run) for run, _transport in observed)
     return answer.unknown("transport-unproven", f"not proven: {text}", hint, evidence=proof)
 
 
@@ -151,9 +151,9 @@ def _plugins(log: HostLog | None) -> tuple[Measure, ...]:
     if log is None:
         return ()
     words = (("plugin", log.plugins), ("provider", log.providers))
-    said = tuple(Measure(name, ", ".join(found)) for name, found in words if found)
+    reported = tuple(Measure(name, ", ".join(found)) for name, found in words if found)
     nics = log.provider_nics
-    return (*said, Measure("adapters of the provider", nics, "count")) if nics is not None else said
+    return (*reported, Measure("adapters of the provider", nics, "count")) if nics is not None else reported
 
 
 def _lines(run: Run, host: PlannedHost) -> Evidence:

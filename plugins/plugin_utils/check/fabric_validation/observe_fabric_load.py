@@ -61,8 +61,8 @@ def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
     found = [sorted((run_dir / "evidence" / fabric_load_kind(GATE, moment)).glob("*.json")) for moment in MOMENTS]
     names = [[path.stem for path in paths] for paths in found]
     if names[0] != names[1] or len(names[0]) != 1:
-        said = f"read by {_listed(names[0])} before the load, by {_listed(names[1])} after it"
-        return FabricFacts(host="", plan=plan, interval_s=0.0, reason=said)
+        reported = f"read by {_listed(names[0])} before the load, by {_listed(names[1])} after it"
+        return FabricFacts(host="", plan=plan, interval_s=0.0, reason=reported)
     host = names[0][0]
     file = evidence_file(host, fabric_load_kind(GATE, "after"))
     before, after = (_reading(paths[0]) for paths in found)

@@ -132,9 +132,9 @@ def _problem(
     launch = launch_problem(record.state, record.reason)
     if launch:
         return Problem(*launch)
-    told = _told(log) if record.state != "succeeded" and not (test and test.rows) else None
-    if told is not None:
-        return told
+    reported = _reported(log) if record.state != "succeeded" and not (test and test.rows) else None
+    if reported is not None:
+        return reported
     if record.state == "timeout":
         rows = f"{len(test.rows)} sizes were done" if test else "no size was done"
         return _failed("run-hung", f"did not end in its time, {rows}", log, record.reason)
@@ -151,7 +151,7 @@ def _problem(
     return _incomplete(record, test, settings)
 
 
-def _told(log: str) -> Problem | None:
+def _reported(log: str) -> Problem | None:
     """Return the problem that the end of a log without any figure names.
 
     No host is to blame for it. None: it names none.

@@ -133,8 +133,8 @@ def read_run(record: Record, log: str, _settings: NetworkingSettings) -> Run:
         return Run(record=record, problem=Problem("no-output", f"{error.subject} {error.reason}"))
     if any(rank.ranks != len(record.hosts) for rank in ranks.values()):
         return Run(record=record, problem=Problem("no-output", f"the log is not of {len(record.hosts)} ranks"))
-    seen = {host: ranks[place] for host, place in record.places.items() if place in ranks}
-    if not seen:
-        said = f"no rank came to its end ({record.state}): {record.reason}"
-        return Run(record=record, problem=Problem("no-output", said[:400]))
-    return Run(record=record, seen=seen)
+    observed = {host: ranks[place] for host, place in record.places.items() if place in ranks}
+    if not observed:
+        reported = f"no rank came to its end ({record.state}): {record.reason}"
+        return Run(record=record, problem=Problem("no-output", reported[:400]))
+    return Run(record=record, seen=observed)

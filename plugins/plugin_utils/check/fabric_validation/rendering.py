@@ -85,8 +85,8 @@ def figures(result: BandwidthResult, settings: JudgeSettings) -> dict[str, Any]:
 
 def steered(result: BandwidthResult) -> str:
     """Return the variables in the log that take a choice from NCCL, as a suffix for a text. Empty: there are none."""
-    stated = result.best_run.debug.environment if result.best_run.debug else {}
-    found = [f"{name}={stated[name]}" for name in _STEERING if name in stated]
+    configured = result.best_run.debug.environment if result.best_run.debug else {}
+    found = [f"{name}={configured[name]}" for name in _STEERING if name in configured]
     return f"; by its log NCCL was given {', '.join(found)[:200]}" if found else ""
 
 

@@ -150,28 +150,28 @@ def _socket(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) ->
     start = f"plain TCP over {', '.join(log.sockets) or 'a socket'} instead of RDMA"
     if facts.plugin and log.missing_libraries:
         return _broken("net-plugin-broken", f"{start}: the network plugin needs {log.missing_libraries[0]}")
-    asked = plan.rdma_resource or "no RDMA resource"
+    requested = plan.rdma_resource or "no RDMA resource"
     # Without its plugin NCCL tries verbs, which do not know the adapters of such a fabric: `NET/IB : No device found`
     # follows.
     if facts.plugin and "no-provider" in log.reasons:
-        return _broken("rdma-resource-missing", f"{start}: the plugin finds no adapter; the pod asks for {asked}")
+        return _broken("rdma-resource-missing", f"{start}: the plugin finds no adapter; the pod asks for {requested}")
     # NCCL looks for a plugin even if the fabric needs none, and then tries verbs.
     if "plugin-missing" in log.reasons and (facts.plugin or not {"no-device", "verbs-missing"} & set(log.reasons)):
         return _broken("net-plugin-missing", f"{start}: NCCL's network plugin was not found")
     if "verbs-missing" in log.reasons:
         return _broken("verbs-missing", f"{start}: libibverbs is not in the image")
     if log.reasons and "memlock" not in log.reasons:
-        return _without_device(log, host, plan, start, asked)
+        return _without_device(log, host, plan, start, requested)
     return _broken("socket-transport", f"{start}; NCCL does not say why")
 
 
-def _without_device(log: HostLog, host: PlannedHost, plan: Plan, start: str, asked: str) -> Transport:
+def _without_device(log: HostLog, host: PlannedHost, plan: Plan, start: str, requested: str) -> Transport:
     """Return the cause if NCCL found no adapter in the pod."""
     if not plan.rdma_resource or not host.rdma_offered:
-        return _broken("rdma-resource-missing", f"{start}: the pod has no adapter, it asks for {asked}")
+        return _broken("rdma-resource-missing", f"{start}: the pod has no adapter, it asks for {requested}")
     if log.filters:
         return _broken("hca-filter-no-match", f"{start}: no adapter matches NCCL_IB_HCA {log.filters[0]}")
-    text = f"{start}: NCCL finds no adapter in the pod, though the node offers {host.rdma_offered} of {asked}"
+    text = f"{start}: NCCL finds no adapter in the pod, though the node offers {host.rdma_offered} of {requested}"
     return Transport(
         "broken", "socket-transport", text, "`ls /dev/infiniband; ibv_devices` in a pod that asks for them"
     )

@@ -24,8 +24,8 @@ SPEC = CheckSpec(
 _HINT = "replace the fan; the event log of the BMC says when it failed"
 
 
-def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
-    return per_bmc(SPEC, seen, context, _judge, part=THERMAL)
+def judge(observed: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+    return per_bmc(SPEC, observed, context, _judge, part=THERMAL)
 
 
 def _judge(host: BmcContext) -> Report | Outcome:

@@ -49,12 +49,14 @@ SPEC = CheckSpec(
 Versions = dict[str, str]
 
 
-def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host. Where most hosts agree on no version of a part, that is a fact about the fleet: marginal for
     each."""
     skus = {host.name: host.sku for host in context.site.in_scope}
     alone = {host.name for host in context.site.without_equal}
-    read = {bmc.host: bmc.facts for bmc in seen.bmcs if bmc.facts is not None and FIRMWARE not in bmc.facts.problems}
+    read = {
+        bmc.host: bmc.facts for bmc in observed.bmcs if bmc.facts is not None and FIRMWARE not in bmc.facts.problems
+    }
     by_host = {name: _versions(facts.firmware) for name, facts in read.items() if name in skus}
     members: dict[str, list[Versions]] = {}
     for name, versions in by_host.items():
@@ -65,7 +67,7 @@ def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
     def one(host: BmcContext) -> Report | Outcome:
         return _judge(host, by_host[host.name], cohorts[host.entry.sku], alone=equals[host.entry.sku] == 1)
 
-    outcomes = per_bmc(SPEC, seen, context, one, part=FIRMWARE)
+    outcomes = per_bmc(SPEC, observed, context, one, part=FIRMWARE)
     return tuple(outcome for outcome in outcomes if outcome.subjects[0].name not in alone)
 
 
@@ -130,11 +132,11 @@ def _judge(host: BmcContext, own: Versions, cohort: _Cohort, *, alone: bool) -> 
 
 
 def _finding(host: BmcContext, part: str, own: Versions, cohort: _Cohort, settings: FirmwareSettings) -> Finding | None:
-    mine, stated = own.get(part, ""), settings.versions.get(part, "")
-    if stated:
-        if mine == stated:
+    mine, configured = own.get(part, ""), settings.versions.get(part, "")
+    if configured:
+        if mine == configured:
             return None
-        text = f"{part}: {mine or 'not there'}, stated is {stated}"
+        text = f"{part}: {mine or 'not there'}, stated is {configured}"
         hint = f"update {part} of {host.name}, and power-cycle it: some firmware shows its old version until then"
         return Finding(cause="firmware-not-as-stated", text=text, hint=hint)
     if len(cohort.counts.get(part, ())) < 2:

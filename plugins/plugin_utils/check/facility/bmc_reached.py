@@ -23,10 +23,10 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every declared BMC. One that does not respond is unknown, not bad: the network to it may be at fault."""
     return tuple(
-        _judge(Answer.about_host(SPEC, context, host.name), seen.of(host.name))
+        _judge(Answer.about_host(SPEC, context, host.name), observed.of(host.name))
         for host in context.site.in_scope
         if host.bmc
     )

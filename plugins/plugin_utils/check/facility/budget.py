@@ -34,61 +34,64 @@ class Budget:
 
 
 def judge_budget(
-    spec: CheckSpec, budget: Budget, seen: FacilityObservation, context: JudgeContext
+    spec: CheckSpec, budget: Budget, observed: FacilityObservation, context: JudgeContext
 ) -> tuple[Outcome, ...]:
     """Return one outcome per rack of the inventory."""
     skus: dict[str, list[str]] = {}
     for host in context.site.hosts:
         skus.setdefault(host.rack, []).append(host.sku)
     return judge_racks(
-        spec, seen, context, lambda answer, rack, record: _judge_rack(budget, answer, skus[rack], rack, record, seen)
+        spec,
+        observed,
+        context,
+        lambda answer, rack, record: _judge_rack(budget, answer, skus[rack], rack, record, observed),
     )
 
 
 def judge_racks(
     spec: CheckSpec,
-    seen: FacilityObservation,
+    observed: FacilityObservation,
     context: JudgeContext,
     judge_one: Callable[[Answer, str, FacilityRecord], Outcome],
 ) -> tuple[Outcome, ...]:
     """Return `judge_one` for every rack in the record; without a valid record or without the rack, the reason."""
     answers = {rack: Answer(spec, context, rack_subject(rack)) for rack in context.site.racks}
     try:
-        record = seen.record()
+        record = observed.record()
     except InputError as error:
-        return tuple(_invalid_record(answer, error, seen) for answer in answers.values())
+        return tuple(_invalid_record(answer, error, observed) for answer in answers.values())
     return tuple(
-        judge_one(answer, rack, record) if rack in record.racks else _rack_missing(answer, rack, record, seen)
+        judge_one(answer, rack, record) if rack in record.racks else _rack_missing(answer, rack, record, observed)
         for rack, answer in answers.items()
     )
 
 
 def judge_record(
     spec: CheckSpec,
-    seen: FacilityObservation,
+    observed: FacilityObservation,
     context: JudgeContext,
     judge_one: Callable[[Answer, FacilityRecord], Outcome],
 ) -> tuple[Outcome, ...]:
     """Return `judge_one` of the record for the site; without a valid record, the reason."""
     answer = Answer.about_site(spec, context)
     try:
-        record = seen.record()
+        record = observed.record()
     except InputError as error:
-        return (_invalid_record(answer, error, seen),)
+        return (_invalid_record(answer, error, observed),)
     return (judge_one(answer, record),)
 
 
-def _invalid_record(answer: Answer, error: InputError, seen: FacilityObservation) -> Outcome:
+def _invalid_record(answer: Answer, error: InputError, observed: FacilityObservation) -> Outcome:
     """Return the outcome of an invalid record: nothing is known from it."""
     return answer.unknown(
         "record-invalid",
         f"the record is not valid: {'; '.join(error.evidence) or error}"[:1000],
         "correct the record and have it signed again (docs/facility.md)",
-        evidence=seen.evidence(),
+        evidence=observed.evidence(),
     )
 
 
-def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, seen: FacilityObservation) -> Outcome:
+def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, observed: FacilityObservation) -> Outcome:
     hosts = sum(host.rack == rack for host in answer.context.site.hosts)
     racks = ", ".join(sorted(record.racks)) or "none"
     return answer.failed(
@@ -97,20 +100,22 @@ def _rack_missing(answer: Answer, rack: str, record: FacilityRecord, seen: Facil
         f"correct gpufleet_rack of those hosts, or have the room's owner add {rack} to the record and sign it again",
         measured=(Measure("racks in the record", len(record.racks), "count"),),
         expected=(Expectation("rack", "is in the record", rack, Basis.INVENTORY),),
-        evidence=seen.rack_evidence(rack),
+        evidence=observed.rack_evidence(rack),
     )
 
 
 def _judge_rack(
-    budget: Budget, answer: Answer, skus: list[str], rack: str, record: FacilityRecord, seen: FacilityObservation
+    budget: Budget, answer: Answer, skus: list[str], rack: str, record: FacilityRecord, observed: FacilityObservation
 ) -> Outcome:
     context, quantity = answer.context, budget.quantity
     try:
-        load = rack_load(quantity, skus, context.hardware, budget.allowed(seen.settings.allowance(rack)))
+        load = rack_load(quantity, skus, context.hardware, budget.allowed(observed.settings.allowance(rack)))
     except (InputError, NotFoundError) as error:
         cause = "sku-unknown" if isinstance(error, NotFoundError) else "fact-not-known"
-        return answer.unknown(cause, f"{error.subject}: {error.reason}", error.hint, evidence=seen.rack_evidence(rack))
-    return _compared(budget, answer, load, budget.granted(record.racks[rack]), seen)
+        return answer.unknown(
+            cause, f"{error.subject}: {error.reason}", error.hint, evidence=observed.rack_evidence(rack)
+        )
+    return _compared(budget, answer, load, budget.granted(record.racks[rack]), observed)
 
 
 def _partly(quantity: Quantity, load: Load, granted: float) -> str:
@@ -128,7 +133,7 @@ def _state(quantity: Quantity) -> str:
     )
 
 
-def _compared(budget: Budget, answer: Answer, load: Load, granted: float, seen: FacilityObservation) -> Outcome:
+def _compared(budget: Budget, answer: Answer, load: Load, granted: float, observed: FacilityObservation) -> Outcome:
     quantity = budget.quantity
     left = granted - load.value
     # Half a gram or half a watt proves nothing: it is the rounding of decimal fractions.
@@ -137,7 +142,7 @@ def _compared(budget: Budget, answer: Answer, load: Load, granted: float, seen: 
     arithmetic = f"{load.arithmetic}; record grants {number(granted)} {quantity.unit}; {gap}"
     measured = (Measure(f"{quantity.name} of the rack", load.value, quantity.unit),)
     expected = (Expectation(budget.field, "<=", granted, Basis.RECORD, quantity.unit, arithmetic),)
-    details = {"measured": measured, "expected": expected, "evidence": seen.rack_evidence(answer.subject.name)}
+    details = {"measured": measured, "expected": expected, "evidence": observed.rack_evidence(answer.subject.name)}
     if not over:
         return answer.passed(arithmetic, **details)
     if granted - load.least >= -_ROUNDING:

@@ -28,8 +28,8 @@ _LOOP = "see the cooling unit of the rack: supply temperature, flow and pressure
 _OFF = "see the BMC's own page: a detector that is off or broken finds no leak"
 
 
-def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
-    return per_bmc(SPEC, seen, context, _judge, part=COOLANT)
+def judge(observed: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+    return per_bmc(SPEC, observed, context, _judge, part=COOLANT)
 
 
 def _judge(host: BmcContext) -> Report | Outcome:

@@ -23,18 +23,18 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge all files in one outcome, which names every file that differs."""
-    return judge_record(SPEC, seen, context, lambda answer, record: _judge(answer, record, seen))
+    return judge_record(SPEC, observed, context, lambda answer, record: _judge(answer, record, observed))
 
 
-def _judge(answer: Answer, record: FacilityRecord, seen: FacilityObservation) -> Outcome:
+def _judge(answer: Answer, record: FacilityRecord, observed: FacilityObservation) -> Outcome:
     if not record.evidence:
         hint = "add the reports that back the budgets (load test, floor survey) and sign the record again"
-        return answer.failed("evidence-none", "the record names no evidence", hint, evidence=seen.evidence())
-    found = {digest.path: digest for digest in seen.digests}
+        return answer.failed("evidence-none", "the record names no evidence", hint, evidence=observed.evidence())
+    found = {digest.path: digest for digest in observed.digests}
     verdicts = [_compared(entry, found.get(entry.path)) for entry in record.evidence]
-    return _summed(answer, record.evidence, verdicts, seen)
+    return _summed(answer, record.evidence, verdicts, observed)
 
 
 def _compared(entry: EvidenceFile, digest: EvidenceDigest | None) -> tuple[str, str]:
@@ -50,21 +50,21 @@ def _compared(entry: EvidenceFile, digest: EvidenceDigest | None) -> tuple[str, 
 
 
 def _summed(
-    answer: Answer, entries: tuple[EvidenceFile, ...], verdicts: list[tuple[str, str]], seen: FacilityObservation
+    answer: Answer, entries: tuple[EvidenceFile, ...], verdicts: list[tuple[str, str]], observed: FacilityObservation
 ) -> Outcome:
     bad = [(cause, text) for cause, text in verdicts if cause]
     details = {
         "measured": (Measure("files as signed", len(entries) - len(bad), "count"),),
         "expected": (Expectation("files as signed", "==", len(entries), Basis.RECORD, "count"),),
         "evidence": tuple(
-            Evidence(digest.path, "controller", digest.sha256 or digest.problem) for digest in seen.digests
+            Evidence(digest.path, "controller", digest.sha256 or digest.problem) for digest in observed.digests
         ),
     }
     if not bad:
         return answer.passed(f"{len(entries)} evidence file(s) as signed", **details)
     causes = [cause for cause, _text in bad]
     summary = "; ".join(text for _cause, text in bad)
-    hint = f"restore the signed files beside {seen.record_path}, or have the new ones recorded and signed again"
+    hint = f"restore the signed files beside {observed.record_path}, or have the new ones recorded and signed again"
     for cause in ("evidence-changed", "evidence-missing"):
         if cause in causes:
             return answer.failed(cause, summary, hint, **details)

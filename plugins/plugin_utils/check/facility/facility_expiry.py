@@ -24,18 +24,18 @@ SPEC = CheckSpec(
 _RENEW = "have the room's owner check the budgets, set new days and sign the record again (docs/facility.md)"
 
 
-def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    return judge_record(SPEC, seen, context, lambda answer, record: _judge(answer, record, seen))
+def judge(observed: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+    return judge_record(SPEC, observed, context, lambda answer, record: _judge(answer, record, observed))
 
 
-def _judge(answer: Answer, record: FacilityRecord, seen: FacilityObservation) -> Outcome:
-    today, warning_days = answer.context.today, seen.settings.expiry_warning_days
+def _judge(answer: Answer, record: FacilityRecord, observed: FacilityObservation) -> Outcome:
+    today, warning_days = answer.context.today, observed.settings.expiry_warning_days
     left_days = (record.expires_on - today).days
     arithmetic = f"issued {record.issued}, expires {record.expires}, today {today.isoformat()}: {left_days} day(s) left"
     details = {
         "measured": (Measure("days left", left_days, "d"),),
         "expected": (Expectation("days left", ">", warning_days, Basis.RULE, "d", arithmetic),),
-        "evidence": seen.evidence(),
+        "evidence": observed.evidence(),
     }
     if record.issued_on > today:
         hint = "correct the day of issue and sign again, or correct the controller's clock"

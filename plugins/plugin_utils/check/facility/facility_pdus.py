@@ -27,21 +27,21 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
 
     def judge_one(answer: Answer, rack: str, record: FacilityRecord) -> Outcome:
-        return _judge_rack(answer, rack, record, seen)
+        return _judge_rack(answer, rack, record, observed)
 
-    return judge_racks(SPEC, seen, context, judge_one)
+    return judge_racks(SPEC, observed, context, judge_one)
 
 
-def _judge_rack(answer: Answer, rack: str, record: FacilityRecord, seen: FacilityObservation) -> Outcome:
+def _judge_rack(answer: Answer, rack: str, record: FacilityRecord, observed: FacilityObservation) -> Outcome:
     pdus = record.racks[rack].pdus
     dead = [pdu.name for pdu in pdus if not pdu.energized]
     details: dict[str, Any] = {
         "measured": (Measure("energized units", len(pdus) - len(dead), "count"),),
         "expected": (Expectation("energized units", "==", len(pdus), Basis.RECORD, "count"),),
-        "evidence": seen.rack_evidence(rack),
+        "evidence": observed.rack_evidence(rack),
     }
     if not pdus:
         return answer.failed(
@@ -57,15 +57,15 @@ def _judge_rack(answer: Answer, rack: str, record: FacilityRecord, seen: Facilit
             "have the units energized and inspected, and the record signed again",
             **details,
         )
-    if seen.settings.redundant_feeds:
-        lost = _without_one_feed(answer, rack, pdus, seen, details)
+    if observed.settings.redundant_feeds:
+        lost = _without_one_feed(answer, rack, pdus, observed, details)
         if lost is not None:
             return lost
     return answer.passed(f"{len(pdus)} of {len(pdus)} unit(s) energized: {', '.join(p.name for p in pdus)}", **details)
 
 
 def _without_one_feed(
-    answer: Answer, rack: str, pdus: tuple[Pdu, ...], seen: FacilityObservation, details: dict[str, Any]
+    answer: Answer, rack: str, pdus: tuple[Pdu, ...], observed: FacilityObservation, details: dict[str, Any]
 ) -> Outcome | None:
     """Return why a rack could not run without one of its feeds, None if it could."""
     unstated = [pdu.name for pdu in pdus if not pdu.feed or pdu.capacity_kw <= 0]
@@ -82,7 +82,7 @@ def _without_one_feed(
     context = answer.context
     skus = [host.sku for host in context.site.hosts if host.rack == rack]
     try:
-        load = rack_load(POWER, skus, context.hardware, seen.settings.allowance(rack).power_kw)
+        load = rack_load(POWER, skus, context.hardware, observed.settings.allowance(rack).power_kw)
     except (InputError, NotFoundError) as error:
         return answer.unknown("fact-not-known", f"{error.subject}: {error.reason}", error.hint, **details)
     for feed in feeds:

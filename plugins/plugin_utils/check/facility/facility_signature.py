@@ -32,25 +32,25 @@ _IDENTITY = "gpufleet_settings.facility.identity"
 _NO_FILE = "No such file or directory"
 
 
-def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge in this order: whether the text is what was signed, who signed it, and which site the record is of."""
     answer = Answer.about_site(SPEC, context)
-    facts = seen.signature
+    facts = observed.signature
     if facts.intact is None or facts.principals is None or facts.verified is None:
-        hint = f"have the room's owner sign it: ssh-keygen -Y sign -f KEY -n {facts.namespace} {seen.record_path}"
-        summary = f"no signature at {facts.signature}{_also_of_another_site(seen, context.site.name)}"
-        hint += f", and list the key in {seen.settings.allowed_signers}"
+        hint = f"have the room's owner sign it: ssh-keygen -Y sign -f KEY -n {facts.namespace} {observed.record_path}"
+        summary = f"no signature at {facts.signature}{_also_of_another_site(observed, context.site.name)}"
+        hint += f", and list the key in {observed.settings.allowed_signers}"
         return (answer.failed("signature-missing", summary, hint),)
     runs = (facts.intact, facts.principals, facts.verified)
     if any(run.rc is None for run in runs):
         return (answer.unknown("signature-not-verified", "ssh-keygen did not end in time", evidence=_evidence(facts)),)
-    return (_judge_signature(answer, seen, facts.intact, facts.principals, facts.verified),)
+    return (_judge_signature(answer, observed, facts.intact, facts.principals, facts.verified),)
 
 
 def _judge_signature(
-    answer: Answer, seen: FacilityObservation, intact: ToolRun, principals: ToolRun, verified: ToolRun
+    answer: Answer, observed: FacilityObservation, intact: ToolRun, principals: ToolRun, verified: ToolRun
 ) -> Outcome:
-    facts = seen.signature
+    facts = observed.signature
     details: dict[str, Any] = {
         "measured": (Measure("signed by", " ".join(principals.stdout.split()) or "nobody known"),),
         "expected": (Expectation("signed by", "==", facts.identity, Basis.RULE),),
@@ -58,10 +58,10 @@ def _judge_signature(
     }
     if intact.rc != 0:
         summary = f"the record is not what was signed: {_last_words(intact)}"
-        hint = f"restore the signed record, or have {seen.record_path} checked and signed again"
+        hint = f"restore the signed record, or have {observed.record_path} checked and signed again"
         return answer.failed("signature-bad", summary, hint, **details)
     if principals.rc != 0 and _NO_FILE in principals.stderr:
-        summary = f"signed, but the list of allowed signers, {seen.settings.allowed_signers}, does not exist"
+        summary = f"signed, but the list of allowed signers, {observed.settings.allowed_signers}, does not exist"
         hint = how_to_list(facts.namespace, facts.identity)
         return answer.unknown("signature-not-verified", summary, hint, **details)
     signers = [name for name in principals.stdout.split() if name != facts.identity]
@@ -71,7 +71,7 @@ def _judge_signature(
         return answer.failed("signer-unknown", summary, hint, **details)
     if verified.rc != 0:
         summary = f"signed, but not by {facts.identity} as an allowed signer: {_last_words(principals, verified)}"
-        hint = f"have an allowed signer sign it, or add the signer's key to {seen.settings.allowed_signers}"
+        hint = f"have an allowed signer sign it, or add the signer's key to {observed.settings.allowed_signers}"
         return answer.failed("signer-unknown", summary, hint, **details)
     if not verified.stdout.startswith(f'Good "{facts.namespace}" signature for {facts.identity} '):
         summary = "ssh-keygen ended well but did not say that the signature is good"
@@ -80,15 +80,17 @@ def _judge_signature(
         summary = "ssh-keygen did not say which allowed signers the key belongs to"
         return answer.unknown("signature-not-verified", summary, **details)
     try:
-        record = seen.record()
+        record = observed.record()
     except InputError:
         # The site of an invalid record cannot be known; the checks that need its content report why.
         return answer.unknown("record-invalid", f"well signed by {facts.identity}, but not a valid record", **details)
-    return _judge_owner(answer, record, seen, details)
+    return _judge_owner(answer, record, observed, details)
 
 
-def _judge_owner(answer: Answer, record: FacilityRecord, seen: FacilityObservation, details: dict[str, Any]) -> Outcome:
-    facts, site = seen.signature, answer.context.site.name
+def _judge_owner(
+    answer: Answer, record: FacilityRecord, observed: FacilityObservation, details: dict[str, Any]
+) -> Outcome:
+    facts, site = observed.signature, answer.context.site.name
     if record.signed_by != facts.identity:
         summary = f"the record names {record.signed_by} as its signer, and {_IDENTITY} is {facts.identity}"
         hint = f"have {facts.identity} put the name in and sign it, or correct {_IDENTITY}"
@@ -103,14 +105,14 @@ def _judge_owner(answer: Answer, record: FacilityRecord, seen: FacilityObservati
     )
 
 
-def _also_of_another_site(seen: FacilityObservation, site: str) -> str:
+def _also_of_another_site(observed: FacilityObservation, site: str) -> str:
     """Return the note that the record is of another site, which its owner should know before signing; empty if it is
     not.
 
     A record that cannot be read is reported by other checks.
     """
     try:
-        record = seen.record()
+        record = observed.record()
     except InputError:
         return ""
     return "" if record.site == site else f"; and the record is of site {record.site!r}, this is {site!r}"

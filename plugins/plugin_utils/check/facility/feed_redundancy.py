@@ -39,23 +39,23 @@ class Domain:
 
 
 def power_domains(
-    supplies: Sequence[PowerSupply], groups: Sequence[Redundancy], stated: Mapping[str, Sequence[str]]
+    supplies: Sequence[PowerSupply], groups: Sequence[Redundancy], configured: Mapping[str, Sequence[str]]
 ) -> tuple[Domain, ...]:
     """Return the parts of a host that have supplies of their own; one part where all supplies feed the whole host.
 
     Args:
         supplies: those that are present.
         groups: redundancy groups and domains as the BMC reports them.
-        stated: patterns of the names of supplies, by part; empty if the site configures none.
+        configured: patterns of the names of supplies, by part; empty if the site configures none.
 
     Raises:
         LookupError: it is not known which supplies can replace each other.
     """
-    told = [group for group in groups if group.mode == POWER_DOMAIN]
-    if stated:
-        parts = {name: [supply for supply in supplies if matches(supply, stated[name])] for name in stated}
-    elif told:
-        parts = {group.name: _members(group, supplies) for group in told}
+    reported = [group for group in groups if group.mode == POWER_DOMAIN]
+    if configured:
+        parts = {name: [supply for supply in supplies if matches(supply, configured[name])] for name in configured}
+    elif reported:
+        parts = {group.name: _members(group, supplies) for group in reported}
     else:
         return _by_groups(supplies, groups)
     return _parted(supplies, parts)
@@ -175,8 +175,8 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
-    return per_bmc(SPEC, seen, context, _judge, part=POWER)
+def judge(observed: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+    return per_bmc(SPEC, observed, context, _judge, part=POWER)
 
 
 def _judge(host: BmcContext) -> Report | Outcome:
@@ -253,7 +253,7 @@ def _judge_cases(host: BmcContext, needs_w: int, cases: list[_Case]) -> Report |
 
 
 def _evidence(host: BmcContext) -> tuple[Evidence, ...]:
-    return host.evidence("; ".join(_told(group) for group in host.facts.redundancy) or "no redundancy group")
+    return host.evidence("; ".join(_reported(group) for group in host.facts.redundancy) or "no redundancy group")
 
 
 def _lost(group: Redundancy) -> Finding | None:
@@ -268,10 +268,10 @@ def _lost(group: Redundancy) -> Finding | None:
     denied = condition.state in DENIED if domain else condition.state not in ("", "Enabled")
     marginal = condition.health != "Critical" and not denied
     hint = "see power-supplies for the one that failed, and the event log of the BMC"
-    return Finding(cause="redundancy-lost", text=_told(group), hint=hint, marginal=marginal)
+    return Finding(cause="redundancy-lost", text=_reported(group), hint=hint, marginal=marginal)
 
 
-def _told(group: Redundancy) -> str:
+def _reported(group: Redundancy) -> str:
     return f"redundancy {group.name or 'of the supplies'} ({group.mode or 'no mode stated'}): {group.condition}"
 
 

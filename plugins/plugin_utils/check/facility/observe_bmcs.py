@@ -91,7 +91,7 @@ class BmcContext(HostContext[SeenBmcs]):
 
 def per_bmc(
     spec: CheckSpec,
-    seen: SeenBmcs,
+    observed: SeenBmcs,
     context: JudgeContext,
     judge_host: Callable[[BmcContext], Report | Outcome],
     *,
@@ -102,7 +102,7 @@ def per_bmc(
 
     Args:
         spec: the check.
-        seen: the observation of all BMCs.
+        observed: the observation of all BMCs.
         context: the context of the judgement.
         judge_host: judges one host whose BMC was read.
         part: the facts that the check needs (collect/redfish.py); where these were not read completely, nothing is
@@ -126,7 +126,7 @@ def per_bmc(
     def make(one: CheckSpec, around: JudgeContext, found: SeenBmcs, host: Host) -> BmcContext:
         return BmcContext(one, around, found, host)
 
-    return per_host(make, spec, seen, named, judge_host, before=before, needs_sku=needs_sku)
+    return per_host(make, spec, observed, named, judge_host, before=before, needs_sku=needs_sku)
 
 
 _DIRECTORY = "evidence/facility"
@@ -145,10 +145,10 @@ def observe(context: ObserveContext) -> SeenBmcs:
 def _record_issued(context: ObserveContext) -> str:
     """Return the day of the facility record, empty where none can be read. The checks of the record report its
     problems."""
-    stated = context.settings_of(GATE, FacilitySettings).record
-    if not stated:
+    configured = context.settings_of(GATE, FacilitySettings).record
+    if not configured:
         return ""
-    path = Path(stated).expanduser()
+    path = Path(configured).expanduser()
     try:
         return parse_record(path.read_text(encoding="utf-8"), str(path)).issued_on.isoformat()
     except (OSError, ValueError, InputError):
@@ -157,7 +157,7 @@ def _record_issued(context: ObserveContext) -> str:
 
 def _look(context: ObserveContext, settings: BmcAccess, host: Host) -> SeenBmc:
     resources: dict[str, Any] = {}
-    seen = SeenBmc(host=host.name, url=host.bmc, checked=settings.validate_certs)
+    observed = SeenBmc(host=host.name, url=host.bmc, checked=settings.validate_certs)
     try:
         with RedfishService(host.bmc, f"BMC of {host.name}", settings.account(host.name), settings.access) as bmc:
 
@@ -168,16 +168,16 @@ def _look(context: ObserveContext, settings: BmcAccess, host: Host) -> SeenBmc:
 
             facts = read_bmc(bmc.root, get)
     except RedfishError as error:
-        return _with(seen, resources, cause=error.cause, reason=f"{error.subject}: {error.reason}", hint=error.hint)
+        return _with(observed, resources, cause=error.cause, reason=f"{error.subject}: {error.reason}", hint=error.hint)
     except InputError as error:
-        return _with(seen, resources, cause="bmc-account-missing", reason=error.reason, hint=error.hint)
+        return _with(observed, resources, cause="bmc-account-missing", reason=error.reason, hint=error.hint)
     file = f"{_DIRECTORY}/bmc-{host.name}.json"
     write_atomic(context.run_dir / file, json.dumps(redact_data(resources), indent=1, sort_keys=True) + "\n")
-    return _with(seen, resources, facts=facts, file=file)
+    return _with(observed, resources, facts=facts, file=file)
 
 
-def _with(seen: SeenBmc, resources: Mapping[str, Any], **more: Any) -> SeenBmc:
-    return SeenBmc(host=seen.host, url=seen.url, checked=seen.checked, reads=len(resources), **more)
+def _with(observed: SeenBmc, resources: Mapping[str, Any], **more: Any) -> SeenBmc:
+    return SeenBmc(host=observed.host, url=observed.url, checked=observed.checked, reads=len(resources), **more)
 
 
 OBSERVER = observer_of("bmcs", SeenBmcs, observe)

@@ -44,7 +44,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         list_needed=False,
     )
     digests = tuple(_digest(path.parent, entry) for entry in record.evidence) if record else ()
-    seen = FacilityObservation(
+    observed = FacilityObservation(
         record_path=str(path),
         record_text=text,
         record_sha256=_sha256_of(text),
@@ -53,17 +53,17 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         settings=settings,
     )
     context.emit(f"facility record {path}: {len(digests)} evidence file(s) read")
-    plain: dict[str, Any] = to_plain(seen)
+    plain: dict[str, Any] = to_plain(observed)
     return plain
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FacilityObservation:
     complete = with_settings(data, FacilitySettings, GATE, site, run_dir)
-    seen = from_plain(FacilityObservation, complete, "observation facility-record")
-    if "record_sha256" in complete and seen.record_sha256 != _sha256_of(seen.record_text):
-        text = f"the record of {seen.record_path} is not the one whose signature was looked at."
+    observed = from_plain(FacilityObservation, complete, "observation facility-record")
+    if "record_sha256" in complete and observed.record_sha256 != _sha256_of(observed.record_text):
+        text = f"the record of {observed.record_path} is not the one whose signature was looked at."
         raise InputError("observation facility-record", text, "run the gate again")
-    return seen
+    return observed
 
 
 def _sha256_of(text: str) -> str:

@@ -78,16 +78,16 @@ class SeenPdus:
 def observe(context: ObserveContext) -> SeenPdus:
     """Return the units of every PDU, or why it could not be read."""
     access = context.settings_of(BMC_REACHED, BmcAccess)
-    stated = context.settings_of(PDU_FEEDS, PduSettings).pdus
-    found = map_bounded(lambda name: _look(context, access, name, stated[name]), sorted(stated), access.at_once)
+    configured = context.settings_of(PDU_FEEDS, PduSettings).pdus
+    found = map_bounded(lambda name: _look(context, access, name, configured[name]), sorted(configured), access.at_once)
     context.emit(f"{sum(bool(pdu.units) for pdu in found)} of {len(found)} PDUs read")
     return SeenPdus(pdus=tuple(found))
 
 
-def _look(context: ObserveContext, access: BmcAccess, name: str, stated: RackPdu) -> SeenPdu:
+def _look(context: ObserveContext, access: BmcAccess, name: str, configured: RackPdu) -> SeenPdu:
     resources: dict[str, Any] = {}
     try:
-        url = service_url(stated.address)
+        url = service_url(configured.address)
         with RedfishService(url, f"PDU {name}", access.account(name), access.access) as service:
 
             def get(path: str) -> Mapping[str, Any]:
@@ -98,19 +98,21 @@ def _look(context: ObserveContext, access: BmcAccess, name: str, stated: RackPdu
             units = read_pdus(service.root, get)
     except ValueError as error:
         hint = f"correct gpufleet_settings pdu-feeds.pdus.{name}.address"
-        return SeenPdu(name=name, stated=stated, cause="pdu-address-wrong", reason=f"its address {error}", hint=hint)
+        return SeenPdu(
+            name=name, stated=configured, cause="pdu-address-wrong", reason=f"its address {error}", hint=hint
+        )
     except RedfishError as error:
         cause = error.cause.replace("bmc-", "pdu-", 1)
         return SeenPdu(
-            name=name, stated=stated, cause=cause, reason=f"{error.subject}: {error.reason}", hint=error.hint
+            name=name, stated=configured, cause=cause, reason=f"{error.subject}: {error.reason}", hint=error.hint
         )
     except InputError as error:
         reason = f"{error.subject}: {error.reason}"
         hint = error.hint or "look at the PDU's own page"
-        return SeenPdu(name=name, stated=stated, cause="pdu-not-read", reason=reason, hint=hint)
+        return SeenPdu(name=name, stated=configured, cause="pdu-not-read", reason=reason, hint=hint)
     file = f"evidence/facility/pdu-{name.replace('/', '_')}.json"
     write_atomic(context.run_dir / file, json.dumps(redact_data(resources), indent=1, sort_keys=True) + "\n")
-    return SeenPdu(name=name, stated=stated, units=units, file=file)
+    return SeenPdu(name=name, stated=configured, units=units, file=file)
 
 
 OBSERVER = observer_of("pdus", SeenPdus, observe)

@@ -31,8 +31,8 @@ class _StatedPdus(Applies):
     """Applies to racks for which the site configures a PDU."""
 
     def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
-        stated = place.site.settings.get(PDU_FEEDS, {}).get("pdus") or {}
-        racks = {str(entry.get("rack", "")) for entry in stated.values() if isinstance(entry, Mapping)}
+        configured = place.site.settings.get(PDU_FEEDS, {}).get("pdus") or {}
+        racks = {str(entry.get("rack", "")) for entry in configured.values() if isinstance(entry, Mapping)}
         without = sorted(set(subjects) - racks)
         named = ", ".join(without[:_NAMED])
         reason = f"needs the address of a PDU: gpufleet_settings.{PDU_FEEDS}.pdus has none in {named}"
@@ -52,14 +52,14 @@ _BREAKER_CLOSED = frozenset({"", "Normal"})
 _CORD = "see the breaker of that feed and the cord of the PDU"
 
 
-def judge(seen: SeenPdus, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: SeenPdus, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one or more outcomes for every rack that has such a PDU.
 
     Raises:
         InputError: a PDU is configured for a rack without hosts.
     """
     racks: dict[str, list[SeenPdu]] = {}
-    for pdu in seen.pdus:
+    for pdu in observed.pdus:
         racks.setdefault(pdu.stated.rack, []).append(pdu)
     strangers = sorted(set(racks) - set(context.site.racks))
     if strangers:
@@ -76,11 +76,11 @@ def judge(seen: SeenPdus, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge_rack(answer: Answer, rack: str, pdus: list[SeenPdu]) -> tuple[Outcome, ...]:
     settings = answer.context.settings_of(PDU_FEEDS, PduSettings)
-    evidence = tuple(Evidence(f"Redfish {pdu.stated.address}", pdu.name, _told(pdu), pdu.file) for pdu in pdus)
-    silent = [pdu for pdu in pdus if not pdu.units]
-    if silent:
-        first = silent[0]
-        text = "; ".join(f"{pdu.name}: {pdu.reason}" for pdu in silent)
+    evidence = tuple(Evidence(f"Redfish {pdu.stated.address}", pdu.name, _reported(pdu), pdu.file) for pdu in pdus)
+    not_reporting = [pdu for pdu in pdus if not pdu.units]
+    if not_reporting:
+        first = not_reporting[0]
+        text = "; ".join(f"{pdu.name}: {pdu.reason}" for pdu in not_reporting)
         return (answer.unknown(first.cause or "pdu-not-read", text, first.hint, evidence=evidence),)
     unclear = [f"{pdu.name}: {what}" for pdu in pdus if (what := _unclear(pdu))]
     if unclear:
@@ -186,7 +186,7 @@ def _without_a_feed(answer: Answer, rack: str, pdus: list[SeenPdu], load_kw: flo
     return [Finding(cause="feed-not-redundant", text=arithmetic, hint=hint)], arithmetic
 
 
-def _told(pdu: SeenPdu) -> str:
+def _reported(pdu: SeenPdu) -> str:
     parts = [
         f"{mains.name} {'/'.join(f'{value:g}' for value in mains.volts) or '?'} V, breaker {mains.breaker or '?'}"
         for unit in pdu.units

@@ -42,8 +42,8 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
-    return per_bmc(SPEC, seen, context, _judge, part=POWER)
+def judge(observed: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+    return per_bmc(SPEC, observed, context, _judge, part=POWER)
 
 
 def lacks_input(supply: PowerSupply) -> bool:
@@ -80,8 +80,10 @@ def _judge(host: BmcContext) -> Report | Outcome:
 
 def _unclear(supply: PowerSupply) -> bool:
     """Whether state or health is not reported, or a supply with health OK reports 0 V."""
-    told = supply.condition.state and supply.condition.health
-    return not told or (supply.input_v == 0 and supply.condition.health == "OK" and supply.line_input in _GOOD_INPUT)
+    reported = supply.condition.state and supply.condition.health
+    return not reported or (
+        supply.input_v == 0 and supply.condition.health == "OK" and supply.line_input in _GOOD_INPUT
+    )
 
 
 def _missing(

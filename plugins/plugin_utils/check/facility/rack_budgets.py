@@ -23,8 +23,8 @@ def _within(check: str, title: str, budget: Budget) -> Check[FacilityObservation
         causes=(OVER_BUDGET, RACK_NOT_IN_RECORD),
     )
 
-    def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-        return judge_budget(spec, budget, seen, context)
+    def judge(observed: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
+        return judge_budget(spec, budget, observed, context)
 
     return Check(spec, OBSERVER, judge)
 

@@ -49,8 +49,8 @@ def without_ended(entries: Sequence[LogEntry]) -> tuple[LogEntry, ...]:
 
 
 def _key(entry: LogEntry) -> tuple[str, ...]:
-    said = _STATE.sub("", entry.message.lower())
-    return entry.log, entry.sensor, entry.message_id, " ".join(said.split())
+    reported = _STATE.sub("", entry.message.lower())
+    return entry.log, entry.sensor, entry.message_id, " ".join(reported.split())
 
 
 _SHOWN = 5
@@ -89,8 +89,8 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
-    return per_bmc(SPEC, seen, context, _judge, part=EVENTS, needs_sku=False)
+def judge(observed: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
+    return per_bmc(SPEC, observed, context, _judge, part=EVENTS, needs_sku=False)
 
 
 def _judge(host: BmcContext) -> Report | Outcome:

@@ -133,9 +133,10 @@ def are_whole(uuids: Iterable[str]) -> bool:
 
 def owner_seen(pod: Json, printed: str, warning: str, unread: str) -> ContainerSeen:
     """Return what a container with GPUs observed, from its pod, its log and the last warning event about it. Pure."""
-    seen = container_seen(pod, printed, warning)
+    observed = container_seen(pod, printed, warning)
     return ContainerSeen(
-        exit_code=seen.exit_code, reason=seen.reason, no_image=seen.no_image, uuids=seen.uuids, printed=seen.printed,
+        exit_code=observed.exit_code, reason=observed.reason, no_image=observed.no_image, uuids=observed.uuids,
+        printed=observed.printed,
         unread=unread,
     )  # fmt: skip
 

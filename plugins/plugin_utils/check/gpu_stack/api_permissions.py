@@ -21,12 +21,12 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     answer = Answer.about_cluster(SPEC, context)
-    if not seen.permissions:
+    if not observed.permissions:
         return (answer.unknown("no-data", "no permission was asked for", "run the gate again"),)
-    denied = seen.denied
-    total = len(seen.permissions)
+    denied = observed.denied
+    total = len(observed.permissions)
     facts = {
         "measured": (Measure("allowed", total - len(denied), "count"),),
         "expected": (Expectation("allowed", "==", total, Basis.RULE, "count"),),

@@ -85,10 +85,10 @@ def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:
         return ContainerSeen(reason=by_others[:400], uuids=uuids, printed=printed.strip()[-600:])
     # The container lists them and keeps running, so that the claim remains.
     code = ended.get("exitCode", 0 if uuids else None)
-    said = ": ".join(str(ended[key]) for key in ("reason", "message") if ended.get(key))
+    reported = ": ".join(str(ended[key]) for key in ("reason", "message") if ended.get(key))
     return ContainerSeen(
         exit_code=None if code is None else int(code),
-        reason=(said if code else "") or ("" if code == 0 else warning or why_not_running(pod))[:400],
+        reason=(reported if code else "") or ("" if code == 0 else warning or why_not_running(pod))[:400],
         no_image=((status.get("state") or {}).get("waiting") or {}).get("reason") in _NO_IMAGE,
         uuids=uuids,
         printed=printed.strip()[-600:],

@@ -28,7 +28,7 @@ class ClusterHost(host_context.HostContext[ClusterState]):
 
 def per_host(
     spec: CheckSpec,
-    seen: ClusterState,
+    observed: ClusterState,
     context: JudgeContext,
     judge_host: Callable[[ClusterHost], Report | Outcome],
     *,
@@ -39,7 +39,7 @@ def per_host(
     What affects all hosts is reported once.
     """
     outcomes = host_context.per_host(
-        ClusterHost, spec, seen, context, judge_host, before=_not_looked_at, needs_sku=needs_sku
+        ClusterHost, spec, observed, context, judge_host, before=_not_looked_at, needs_sku=needs_sku
     )
     return told_once(outcomes, (*context.site.waivers, *context.site.acceptances))
 

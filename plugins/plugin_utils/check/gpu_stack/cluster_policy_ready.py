@@ -58,32 +58,32 @@ SPEC = CheckSpec(
 _NODES_NAMED = 16
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes. If operands wait for each other, only those at the root are reported."""
     answer = Answer.about_cluster(SPEC, context)
-    hidden = blocked_by_permissions(answer, seen)
+    hidden = blocked_by_permissions(answer, observed)
     if hidden:
         return (hidden,)
     if not operator_components(GPU_OPERATOR, context):
         hint = "add gpu-operator to the recipe, or waive this check if the platform brings its own device plugin"
         return (answer.failed("no-gpu-operator", "the recipe has no GPU operator", hint),)
     for name in (GPU_OPERATOR, NETWORK_OPERATOR):
-        sick = unhealthy_of(seen, name, context)
+        sick = unhealthy_of(observed, name, context)
         if sick:
             return (answer.blocked(by="component-health", because=f"component {sick} is not healthy"),)
-    bad = _gpu_operator(answer, seen, context) + _network_operator(answer, seen, context)
+    bad = _gpu_operator(answer, observed, context) + _network_operator(answer, observed, context)
     if bad:
         return bad
-    killed = _killed(answer, seen, context)
+    killed = _killed(answer, observed, context)
     if killed:
         return killed
-    unsteady = _unsteady(answer, seen, context)
+    unsteady = _unsteady(answer, observed, context)
     if unsteady:
         return (unsteady,)
-    policies = [policy.name for policy in seen.cluster_policies or () if policy.state == "ready"]
-    operands = [operand.workload for operand in seen.operands or ()]
+    policies = [policy.name for policy in observed.cluster_policies or () if policy.state == "ready"]
+    operands = [operand.workload for operand in observed.operands or ()]
     text = f"ClusterPolicy {policies[0]} ready, {len(operands)} operands ready{passed_over(operands)}"
-    return (answer.passed(text, **_facts(seen)),)
+    return (answer.passed(text, **_facts(observed)),)
 
 
 def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -119,10 +119,12 @@ def _not_ready(
     where: tuple[str, tuple[Subject, ...]] = ("", ()),
 ) -> Outcome:
     worst = next((policy for policy in policies if policy.state != "ready"), None)
-    said = "; ".join(filter(None, (*(worst.messages if worst else ()), where[0])))
+    reported = "; ".join(filter(None, (*(worst.messages if worst else ()), where[0])))
     text = f"{kind} {worst.name} is {worst.state or 'without state'}" if worst else f"there is no {kind} that counts"
     hint = f"kubectl describe {kind.lower()}; {_log_of(cluster, operators)}"
-    return answer.failed(cause, f"{text}: {said}" if said else text, hint, more_subjects=where[1], **_facts(cluster))
+    return answer.failed(
+        cause, f"{text}: {reported}" if reported else text, hint, more_subjects=where[1], **_facts(cluster)
+    )
 
 
 def _log_of(cluster: ClusterState, operators: tuple[str, ...]) -> str:
@@ -217,8 +219,8 @@ def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeConte
     if not operators:
         return ()
     # A site without secondary networks has no policy; a recipe for RDMA creates one.
-    stated = stated_policies(context)
-    policies = [p for p in cluster.nic_cluster_policies or () if not p.is_ignored or p.name in stated]
+    configured = stated_policies(context)
+    policies = [p for p in cluster.nic_cluster_policies or () if not p.is_ignored or p.name in configured]
     lacking = missing_policies(cluster, context)
     if lacking:
         text = f"NicClusterPolicy {lacking[0]} of the recipe is not in the cluster"

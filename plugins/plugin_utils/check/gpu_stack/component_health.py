@@ -66,10 +66,10 @@ _BY_HAND = (
 )
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for each component of the recipe, in order of installation."""
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
-    return tuple(_one(seen, context, name) for name in names)
+    return tuple(_one(observed, context, name) for name in names)
 
 
 def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
@@ -130,12 +130,14 @@ def _not_rendered(cluster: ClusterState, component: ComponentState, context: Jud
 
     The entry does not apply to what others installed.
     """
-    stated = (recipe_component(component.name, context) or {}).get("workloads") or ()
-    if component.owner or not isinstance(stated, list | tuple):
+    configured = (recipe_component(component.name, context) or {}).get("workloads") or ()
+    if component.owner or not isinstance(configured, list | tuple):
         return ""
     there = {(entry.kind, entry.name) for entry in component.promised or ()}
     there |= {(workload.kind, workload.name) for workload in cluster.workloads_for(component)}
-    missing = [f"{entry['kind']} {entry['name']}" for entry in stated if (entry["kind"], entry["name"]) not in there]
+    missing = [
+        f"{entry['kind']} {entry['name']}" for entry in configured if (entry["kind"], entry["name"]) not in there
+    ]
     if not missing:
         return ""
     rendered = first_of(sorted(f"{kind} {name}" for kind, name in there), 6) or "no workload"

@@ -22,17 +22,17 @@ SPEC = CheckSpec(
 _SETTING = "gpufleet_settings: {gpu_stack: {storage_class: NAME}}"
 
 
-def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome. A cluster without a default class passes as long as no claim needs it."""
     answer = Answer.about_cluster(SPEC, context)
-    if seen.storage_classes is None or seen.claims is None:
+    if observed.storage_classes is None or observed.claims is None:
         return (answer.unknown("no-data", "volumes were not looked at", "run the gate again"),)
-    known, defaults = set(seen.storage_classes), seen.default_classes
-    waiting = [claim for claim in seen.claims if claim.phase != "Bound" and not claim.waits_for_pod]
+    known, defaults = set(observed.storage_classes), observed.default_classes
+    waiting = [claim for claim in observed.claims if claim.phase != "Bound" and not claim.waits_for_pod]
     facts = {
-        "measured": (Measure("claims bound", len(seen.claims) - len(waiting), "count"),),
-        "expected": (Expectation("claims bound", "==", len(seen.claims), Basis.RULE, "count"),),
-        "evidence": (Evidence("GET storageclasses, persistentvolumeclaims", "cluster", _lines(seen)),),
+        "measured": (Measure("claims bound", len(observed.claims) - len(waiting), "count"),),
+        "expected": (Expectation("claims bound", "==", len(observed.claims), Basis.RULE, "count"),),
+        "evidence": (Evidence("GET storageclasses, persistentvolumeclaims", "cluster", _lines(observed)),),
     }
     if waiting:
         cause, text, hint = _why(waiting[0], known, bool(defaults))
@@ -42,9 +42,9 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     # reported, but it is no fault.
     newest = ", of which the newest is taken" if len(defaults) > 1 else ""
     which = f"default {', '.join(defaults)}{newest}" if defaults else "no default, and nobody asks for it"
-    later = sum(claim.phase != "Bound" for claim in seen.claims)
+    later = sum(claim.phase != "Bound" for claim in observed.claims)
     open_ones = f", {later} wait for their pods" if later else ""
-    text = f"{len(seen.claims) - later} of {len(seen.claims)} claims are bound{open_ones}; {which}"
+    text = f"{len(observed.claims) - later} of {len(observed.claims)} claims are bound{open_ones}; {which}"
     return (answer.passed(text, **facts),)
 
 
@@ -69,9 +69,11 @@ def _why(claim: VolumeClaim, known: set[str], has_default: bool) -> tuple[str, s
     return "volume-not-bound", text, f"{look}: its provisioner says why; is its driver there?"
 
 
-def _lines(seen: PlatformState) -> str:
-    marks = [f"{name} (default)" if name in seen.default_classes else name for name in seen.storage_classes or ()]
-    claims = [f"{claim.name}: {claim.phase} {claim.storage_class or ''}".strip() for claim in seen.claims or ()]
+def _lines(observed: PlatformState) -> str:
+    marks = [
+        f"{name} (default)" if name in observed.default_classes else name for name in observed.storage_classes or ()
+    ]
+    claims = [f"{claim.name}: {claim.phase} {claim.storage_class or ''}".strip() for claim in observed.claims or ()]
     return "\n".join(["StorageClasses: " + (", ".join(marks) or "none"), *claims])[:1200]
 
 

@@ -36,7 +36,7 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: ClaimResult, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClaimResult, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome.
 
     It fails if the recipe's DRA driver offers no GPUs, since the check is declared only if DRA is wanted.
@@ -48,11 +48,11 @@ def judge(seen: ClaimResult, context: JudgeContext) -> tuple[Outcome, ...]:
             "or waive the checks dra-slices and dra-allocation"
         )
         return (answer.failed("no-dra-driver", "no DRA driver of the recipe gives out GPUs", hint),)
-    if seen.problem:
-        return (_not_tried(answer, seen),)
-    if seen.asked < 1:
+    if observed.problem:
+        return (_not_tried(answer, observed),)
+    if observed.asked < 1:
         return (answer.unknown("no-data", "nothing was asked for", "run the gate again"),)
-    return (_decided(answer, seen),)
+    return (_decided(answer, observed),)
 
 
 def _not_tried(answer: Answer, result: ClaimResult) -> Outcome:
@@ -71,9 +71,11 @@ def _not_tried(answer: Answer, result: ClaimResult) -> Outcome:
 def _decided(answer: Answer, result: ClaimResult) -> Outcome:
     facts = _facts(result)
     if not result.allocated or not result.node:
-        said = f": {result.said}" if result.said else ""
+        reported = f": {result.said}" if result.said else ""
         hint = "kubectl get resourceslices,deviceclasses; read the scheduler's log for the claim"
-        return answer.failed("dra-not-allocated", f"{count(result.asked, 'GPU')} not allocated{said}", hint, **facts)
+        return answer.failed(
+            "dra-not-allocated", f"{count(result.asked, 'GPU')} not allocated{reported}", hint, **facts
+        )
     if not all(device.driver and device.pool and device.device for device in result.devices):
         text = "allocated, but a device of the claim has no driver, pool or name"
         return answer.unknown("no-data", text, "run the gate again; kubectl get resourceclaims -A -o yaml", **facts)
@@ -94,37 +96,39 @@ def _decided(answer: Answer, result: ClaimResult) -> Outcome:
 
 def _blind(answer: Answer, result: ClaimResult, facts: dict[str, Any]) -> Outcome | None:
     """Return why the container is not known to see its GPUs. None: it sees them."""
-    seen, where = result.container, f"on {result.node}"
-    if seen is None:
+    observed, where = result.container, f"on {result.node}"
+    if observed is None:
         text = "allocated, but this run did not record whether a container sees the GPUs"
         return answer.unknown("container-not-looked-into", text, "run the gate again", **facts)
-    if seen.no_image:
+    if observed.no_image:
         hint = "state an image that the site has: gpufleet_settings: {dra-allocation: {image: ...}}"
-        return answer.unknown("image-not-pulled", f"allocated; the test's image: {seen.reason}", hint, **facts)
-    if seen.unread:
+        return answer.unknown("image-not-pulled", f"allocated; the test's image: {observed.reason}", hint, **facts)
+    if observed.unread:
         hint = "allow get of pods/log in the test's namespaces"
-        text = f"allocated, but the container's log cannot be read: {seen.unread}"
+        text = f"allocated, but the container's log cannot be read: {observed.unread}"
         return answer.unknown("log-unread", text, hint, **facts)
     log = (
         f"read the log of the DRA driver's kubelet plugin {where}: kubectl logs -n {DRA_DRIVER} -c gpus "
         "-l nvidia-dra-driver-gpu-component=kubelet-plugin"
     )
-    if seen.exit_code is None:
-        text = f"allocated {where}, but the container did not start: {seen.reason or 'no reason is told'}"
-        if "PrepareDynamicResources" in seen.reason or "prepare" in seen.reason.lower():
+    if observed.exit_code is None:
+        text = f"allocated {where}, but the container did not start: {observed.reason or 'no reason is told'}"
+        if "PrepareDynamicResources" in observed.reason or "prepare" in observed.reason.lower():
             return answer.failed("dra-not-prepared", text, log, **facts)
         return answer.unknown("container-not-started", text, log, **facts)
-    if seen.exit_code != 0:
-        said = seen.printed.splitlines()[-1] if seen.printed else seen.reason
-        text = f"nvidia-smi in the container {where} ended with {seen.exit_code}: {said}"
+    if observed.exit_code != 0:
+        reported = observed.printed.splitlines()[-1] if observed.printed else observed.reason
+        text = f"nvidia-smi in the container {where} ended with {observed.exit_code}: {reported}"
         return answer.failed("dra-gpus-not-visible", text[:400], log, **facts)
     wanted = {device.uuid for device in result.devices if device.uuid}
     if wanted and len(wanted) != result.asked:
         text = f"only {len(wanted)} of the {result.asked} allocated devices {where} have a UUID to compare with"
         return answer.unknown("no-data", text, "run the gate again; kubectl get resourceslices -o yaml", **facts)
-    if len(seen.uuids) != result.asked or (len(wanted) == result.asked and set(seen.uuids) != wanted):
-        listed = ", ".join(seen.uuids) or "none"
-        text = f"the container {where} sees {count(len(seen.uuids), 'GPU')} ({listed}) of the {result.asked} allocated"
+    if len(observed.uuids) != result.asked or (len(wanted) == result.asked and set(observed.uuids) != wanted):
+        listed = ", ".join(observed.uuids) or "none"
+        text = (
+            f"the container {where} sees {count(len(observed.uuids), 'GPU')} ({listed}) of the {result.asked} allocated"
+        )
         return answer.failed("dra-gpus-not-visible", text[:400], log, **facts)
     return None
 

@@ -31,9 +31,9 @@ SPEC = CheckSpec(
 _GPU_DRIVER = "gpu.nvidia.com"
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host. Every GPU of the SKU must be a device of a complete pool of its node."""
-    return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)))
+    return per_host(SPEC, observed, context, partial(_judge_host, Roots(observed, context)))
 
 
 def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:

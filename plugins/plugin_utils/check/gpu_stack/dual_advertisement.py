@@ -36,12 +36,12 @@ _PLUGIN = "nvidia-device-plugin-daemonset"
 _FORGETS_MIN = 5
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host.
 
     A node may offer extended resources of GPUs, or devices in ResourceSlices, never both.
     """
-    return per_host(SPEC, seen, context, _judge_host, needs_sku=False)
+    return per_host(SPEC, observed, context, _judge_host, needs_sku=False)
 
 
 def _judge_host(host: ClusterHost) -> Outcome:

@@ -35,31 +35,31 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: ExpectedState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ExpectedState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for each thing that is not as expected. If all are: one that passed."""
     answer = Answer.about_cluster(SPEC, context)
     recipe = context.recipe or {}
-    asked = list(asserted_in(recipe))
+    requested = list(asserted_in(recipe))
     places = [(entry.component, entry.kind, entry.namespace, entry.name) for entry in expected_in(recipe)]
-    looked = [(entry.component, entry.kind, entry.namespace, entry.name) for entry in seen.objects]
-    numbers = [(entry.component, entry.number) for entry in seen.assertions]
-    if looked != places or numbers != [(component, number) for component, number, _a in asked]:
+    looked = [(entry.component, entry.kind, entry.namespace, entry.name) for entry in observed.objects]
+    numbers = [(entry.component, entry.number) for entry in observed.assertions]
+    if looked != places or numbers != [(component, number) for component, number, _a in requested]:
         text = f"looked at {len(looked)} objects and {len(numbers)} assertions, not at those that the recipe has"
         return (answer.unknown("no-data", text, "run the gate again"),)
-    bad = [outcome for entry in seen.objects for outcome in _object(answer, entry)]
+    bad = [outcome for entry in observed.objects for outcome in _object(answer, entry)]
     bad += [
         outcome
-        for found, (_component, _number, assertion) in zip(seen.assertions, asked, strict=True)
+        for found, (_component, _number, assertion) in zip(observed.assertions, requested, strict=True)
         for outcome in _assertion(answer, found, assertion)
     ]
     bad += [_not_asked(answer, component, error) for component, error in unknown_in(recipe).items()]
     if bad:
         return tuple(bad)
     nothing = nothing_asserted_in(recipe)
-    told = f"; the recipe skips the health check of {', '.join(nothing)}" if nothing else ""
+    reported = f"; the recipe skips the health check of {', '.join(nothing)}" if nothing else ""
     if not looked and not numbers:
-        return (answer.skipped(f"nothing is left to expect{told}"),)
-    return (answer.passed(f"{len(looked)} expected objects are there, {len(numbers)} assertions hold{told}"),)
+        return (answer.skipped(f"nothing is left to expect{reported}"),)
+    return (answer.passed(f"{len(looked)} expected objects are there, {len(numbers)} assertions hold{reported}"),)
 
 
 def _object(answer: Answer, entry: ExpectedObject) -> Iterator[Outcome]:
@@ -98,15 +98,22 @@ def _assertion(answer: Answer, found: SeenAssertion, assertion: Assertion) -> It
         return
     if is_met(assertion, found.objects):
         return
-    asked = {place: asked_of(assertion, entry) for place, entry in found.objects.items()}
-    same = [place for place, answered in asked.items() if answered == ("", "")]
-    reasons = [f"{place}: {said or f'cannot be asked: {why}'}" for place, (said, why) in asked.items() if said or why]
-    told = "; ".join(reasons[:4]) or "there is none"
+    requested = {place: asked_of(assertion, entry) for place, entry in found.objects.items()}
+    same = [place for place, answered in requested.items() if answered == ("", "")]
+    reasons = [
+        f"{place}: {reported or f'cannot be asked: {why}'}"
+        for place, (reported, why) in requested.items()
+        if reported or why
+    ]
+    messages = "; ".join(reasons[:4]) or "there is none"
     if not assertion.must and not same:
-        text = f"{assertion.title} of {found.component} may not be as its health check says, which is not known: {told}"
+        text = (
+            f"{assertion.title} of {found.component} may not be as its health check says, which is not "
+            f"known: {messages}"
+        )
         yield answer.unknown("assertion-unknown", text, look, more_subjects=subject)
         return
-    text = f"{assertion.title} of {found.component} is not as its health check asserts: {told}"
+    text = f"{assertion.title} of {found.component} is not as its health check asserts: {messages}"
     if not assertion.must:
         text = (
             f"{assertion.kind} {', '.join(same[:8])} is as the health check of {found.component} says that none may be"

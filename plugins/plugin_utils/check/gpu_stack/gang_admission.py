@@ -27,21 +27,24 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: GangResult, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: GangResult, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome. Two gangs compete for room that fits one: exactly one must be placed, as a whole."""
-    return judged(Answer.about_cluster(SPEC, context), seen)
+    return judged(Answer.about_cluster(SPEC, context), observed)
 
 
-def judged(answer: Answer, seen: GangResult) -> tuple[Outcome, ...]:
+def judged(answer: Answer, observed: GangResult) -> tuple[Outcome, ...]:
     """Return the outcome of a test with two gangs."""
-    if seen.problem:
-        return (_not_tried(answer, seen),)
-    if len(seen.bound) != 2 or seen.gang_size < 1:
+    if observed.problem:
+        return (_not_tried(answer, observed),)
+    if len(observed.bound) != 2 or observed.gang_size < 1:
         return (answer.unknown("no-data", "the test saw no two gangs", "run the gate again"),)
-    if seen.gang_size != seen.slots // 2 + 1 or max(seen.bound.values()) > seen.gang_size:
-        text = f"what was saved contradicts itself: {seen.bound} bound, gangs of {seen.gang_size} on {seen.slots} slots"
+    if observed.gang_size != observed.slots // 2 + 1 or max(observed.bound.values()) > observed.gang_size:
+        text = (
+            f"what was saved contradicts itself: {observed.bound} bound, gangs of {observed.gang_size} on "
+            f"{observed.slots} slots"
+        )
         return (answer.unknown("no-data", text, "run the gate again"),)
-    return (_decided(answer, seen),)
+    return (_decided(answer, observed),)
 
 
 def _not_tried(answer: Answer, result: GangResult) -> Outcome:
@@ -66,8 +69,8 @@ def _decided(answer: Answer, result: GangResult) -> Outcome:
     )
     look = f"read the log of the scheduler ({result.provider}) and the FailedScheduling events"
     if most == 0:
-        said = f"; {result.said}" if result.said else ""
-        text = f"no gang was admitted although one fits: {pods} bound{said}"
+        reported = f"; {result.said}" if result.said else ""
+        text = f"no gang was admitted although one fits: {pods} bound{reported}"
         return answer.failed("gang-not-admitted", text, look, **facts)
     if least >= size:
         text = f"both gangs were admitted to room for one: {pods} bound on {result.slots} slots"

@@ -62,9 +62,9 @@ _CHAIN = (
 )
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host: whole GPUs, shared GPUs or MIG devices, as the recipe offers them."""
-    return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)))
+    return per_host(SPEC, observed, context, partial(_judge_host, Roots(observed, context)))
 
 
 def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
@@ -81,9 +81,9 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
         if away is not None:
             facts = _facts(node, {GPU: gpus}, {GPU: 0})
             return away.answer(answer, node.name, f"offers no {GPU}, {gpus} expected", **facts)
-    stated = host.settings(AllocatableSettings).stated(host.name)
-    if stated:
-        return _stated(answer, node, stated)
+    configured = host.settings(AllocatableSettings).stated(host.name)
+    if configured:
+        return _configured(answer, node, configured)
     if any(name.startswith(MIG) and number for name, number in node.allocatable.items()) or (
         "-MIG-" in node.labels.get("nvidia.com/gpu.product", "")
     ):
@@ -141,7 +141,7 @@ def _unstated(answer: Answer, node: NodeState, cause: str, text: str) -> Outcome
     return answer.unknown(cause, summary, hint, **_facts(node, {}, {}))
 
 
-def _stated(answer: Answer, node: NodeState, wanted: dict[str, int]) -> Outcome:
+def _configured(answer: Answer, node: NodeState, wanted: dict[str, int]) -> Outcome:
     """Compare split GPUs with what the site configures."""
     found = node.gpus
     facts = _facts(node, wanted, found)

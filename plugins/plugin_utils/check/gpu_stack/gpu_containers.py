@@ -36,11 +36,11 @@ class AccessHost(host_context.HostContext[AccessResult]):
         node = self.node
         if node is None:
             return {}
-        seen = seen_of_its_own(node)
+        observed = seen_of_its_own(node)
         without = sorted({device for entry in (node.plain, node.asking) if entry for device in entry.devices})
         return {
             "measured": (
-                Measure("GPUs in the container with GPUs", seen, "count"),
+                Measure("GPUs in the container with GPUs", observed, "count"),
                 Measure("GPU devices in containers without GPUs", len(without), "count"),
             ),
             "expected": (
@@ -56,7 +56,7 @@ class AccessHost(host_context.HostContext[AccessResult]):
 
 def per_host(
     spec: CheckSpec,
-    seen: AccessResult,
+    observed: AccessResult,
     context: JudgeContext,
     judge_host: Callable[[AccessHost, NodeAccess], Outcome],
 ) -> tuple[Outcome, ...]:
@@ -64,8 +64,10 @@ def per_host(
 
     def judged(host: AccessHost) -> Outcome:
         node, answer = host.node, host.answer
-        if seen.problem:
-            return answer.unknown(seen.problem, f"not tried: {seen.reason}", seen.hint or "run the gate again")
+        if observed.problem:
+            return answer.unknown(
+                observed.problem, f"not tried: {observed.reason}", observed.hint or "run the gate again"
+            )
         if node is None:
             return answer.unknown("no-data", "no container was tried on the node", "run the gate again")
         if node.closed:
@@ -75,7 +77,7 @@ def per_host(
             return answer.unknown("no-data", text, "run the gate again")
         return judge_host(host, node)
 
-    outcomes = host_context.per_host(AccessHost, spec, seen, context, judged, needs_sku=False)
+    outcomes = host_context.per_host(AccessHost, spec, observed, context, judged, needs_sku=False)
     return told_once(outcomes, (*context.site.waivers, *context.site.acceptances))
 
 
@@ -93,12 +95,12 @@ SPEC = CheckSpec(
 _PLUGIN_LOG = "read the log of the pod nvidia-device-plugin-daemonset on the node (kubectl get pods -A -o wide)"
 
 
-def judge(seen: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host.
 
     One container gets all free GPUs of a node; if they are in use, the result is unknown.
     """
-    return per_host(SPEC, seen, context, _judge_host)
+    return per_host(SPEC, observed, context, _judge_host)
 
 
 def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
@@ -137,18 +139,18 @@ def _counted(host: AccessHost, node: NodeAccess, owner: ContainerSeen) -> Outcom
     if not are_whole(owner.uuids):
         text = f"what nvidia-smi listed is not all UUIDs of GPUs: {', '.join(owner.uuids)}"
         return answer.unknown("no-data", text[:400], "run the gate again", **facts)
-    seen, what = seen_of_its_own(node), "MIG devices" if node.resource.startswith(MIG) else "GPUs"
-    if owner.exit_code != 0 or seen < node.asked:
+    observed, what = seen_of_its_own(node), "MIG devices" if node.resource.startswith(MIG) else "GPUs"
+    if owner.exit_code != 0 or observed < node.asked:
         lines = owner.printed.splitlines()
-        said = lines[-1] if lines and not owner.uuids else owner.reason
-        text = f"sees {seen} of the {node.asked} {what} that it got" + (f": {said}" if said else "")
+        reported = lines[-1] if lines and not owner.uuids else owner.reason
+        text = f"sees {observed} of the {node.asked} {what} that it got" + (f": {reported}" if reported else "")
         hint = (
             "the nvidia runtime or CDI of the node: nvidia-ctk cdi list, /etc/containerd/config.toml; `Unknown Error` "
             "after systemctl daemon-reload is NVIDIA/nvidia-container-toolkit#48: device files need their links"
         )
         return answer.failed("gpus-not-visible", text[:400], hint, **facts)
-    if seen > node.asked:
-        text = f"it sees {seen} {what} and got {node.asked}"
+    if observed > node.asked:
+        text = f"it sees {observed} {what} and got {node.asked}"
         return answer.blocked(by="secure-accelerator-access", because=text)
     if node.asked == node.free < node.total:
         text = f"sees {node.asked} of {node.total} GPUs; the others are in use and were not looked at"
@@ -156,7 +158,7 @@ def _counted(host: AccessHost, node: NodeAccess, owner: ContainerSeen) -> Outcom
     if host.seen.leftovers:
         return answer.unknown("cleanup-incomplete", f"left behind: {host.seen.leftovers[0]}", HELD_BACK, **facts)
     how = f"of {node.resource}" if node.resource else "by a claim"
-    return answer.passed(f"sees {seen} of {node.asked} GPUs that it got {how}", **facts)
+    return answer.passed(f"sees {observed} of {node.asked} GPUs that it got {how}", **facts)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -40,7 +40,7 @@ SPEC = CheckSpec(
 _OF_A_MESH = "-waypoint"
 
 
-def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome.
 
     The recipe creates the class; a Gateway is created with the first route, and must be complete then.
@@ -48,19 +48,19 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     answer = Answer.about_cluster(SPEC, context)
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     component = next((name for name in GATEWAYS if name in names), "")
-    unready = seen.why_unready([component])
+    unready = observed.why_unready([component])
     if unready is not None:
         return (answer.blocked(by="component-health", because=f"component {unready[0]}: {unready[1]}"),)
     known = stack_facts().controllers.get(component)
     if known is None:
         return (answer.unknown("no-data", "no component of the recipe is a gateway", "run the gate again"),)
-    if seen.gateway_classes is None or seen.gateways is None:
+    if observed.gateway_classes is None or observed.gateways is None:
         hint = "install the CRDs of the Gateway API (github.com/kubernetes-sigs/gateway-api, standard channel)"
         return (answer.failed("gateway-api-missing", "the API server does not serve gateway.networking.k8s.io", hint),)
-    classes = _own_classes(seen, known)
-    gateways = [entry for entry in seen.gateways if entry.of_class in classes]
-    facts = _facts(seen, gateways)
-    problem = _of_class(answer, seen, component, known, facts)
+    classes = _own_classes(observed, known)
+    gateways = [entry for entry in observed.gateways if entry.of_class in classes]
+    facts = _facts(observed, gateways)
+    problem = _of_class(answer, observed, component, known, facts)
     problem = problem or next(filter(None, (_of_gateway(answer, entry, facts) for entry in gateways)), None)
     if problem is not None:
         return (problem,)
@@ -68,23 +68,23 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     return (answer.passed(f"GatewayClass {known.gateway_class} accepted, {count}", **facts),)
 
 
-def _own_classes(seen: PlatformState, known: ControllerFacts) -> set[str]:
+def _own_classes(observed: PlatformState, known: ControllerFacts) -> set[str]:
     """Return the classes whose Gateways are the component's: the one that it creates, and those of its controllers."""
-    own = [entry.name for entry in seen.gateway_classes or () if entry.of_class in known.gateway_controllers]
+    own = [entry.name for entry in observed.gateway_classes or () if entry.of_class in known.gateway_controllers]
     return {known.gateway_class, *(name for name in own if not name.endswith(_OF_A_MESH))}
 
 
 def _of_class(
-    answer: Answer, seen: PlatformState, component: str, known: ControllerFacts, facts: dict[str, Any]
+    answer: Answer, observed: PlatformState, component: str, known: ControllerFacts, facts: dict[str, Any]
 ) -> Outcome | None:
     """Return what is wrong with the gateway's class and its pools. None: nothing is."""
     wanted = known.gateway_class
-    own = next((entry for entry in seen.gateway_classes or () if entry.name == wanted), None)
+    own = next((entry for entry in observed.gateway_classes or () if entry.name == wanted), None)
     if own is None or own.status != "True":
-        said = "is not there" if own is None else f"is not accepted: {own.message or 'its controller says nothing'}"
+        reported = "is not there" if own is None else f"is not accepted: {own.message or 'its controller says nothing'}"
         hint = f"kubectl describe gatewayclass {wanted}; the log of {component}"
-        return answer.failed("gateway-class-not-accepted", f"GatewayClass {wanted} {said}", hint, **facts)
-    pools = {entry.name: entry.status for entry in seen.gateway_classes or () if entry.name.startswith(POOLS)}
+        return answer.failed("gateway-class-not-accepted", f"GatewayClass {wanted} {reported}", hint, **facts)
+    pools = {entry.name: entry.status for entry in observed.gateway_classes or () if entry.name.startswith(POOLS)}
     if not pools:
         return answer.unknown("no-data", "whether InferencePools are served was not looked at", "run the gate again")
     if not any(pools.get(f"{POOLS}{group}") == "True" for group in known.inference_pools):
@@ -119,8 +119,8 @@ def _of_gateway(answer: Answer, gateway: Condition, facts: dict[str, Any]) -> Ou
     return None
 
 
-def _facts(seen: PlatformState, gateways: list[Condition]) -> dict[str, Any]:
-    lines = [f"{e.name}: {e.status or 'no condition'} {e.message}" for e in seen.gateway_classes or ()]
+def _facts(observed: PlatformState, gateways: list[Condition]) -> dict[str, Any]:
+    lines = [f"{e.name}: {e.status or 'no condition'} {e.message}" for e in observed.gateway_classes or ()]
     lines += [
         f"{e.name}: {e.status or 'no condition'} {e.message}; {', '.join(e.addresses) or 'no address'}; "
         f"{'no Service' if e.ready is None else f'{e.ready} endpoints ready'}"

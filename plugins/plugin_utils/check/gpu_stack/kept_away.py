@@ -56,8 +56,13 @@ class KeptAway:
             f"gpufleet_overrides: {self._overrides()}, then run gate gpu_stack again; or take the taint off: "
             f"kubectl taint node {node} {self.taint}-"
         )
-        said = "\n".join(f"{workload.name} tolerates {list(workload.tolerations or ())}" for workload in self.workloads)
-        evidence = (*facts.pop("evidence", ()), Evidence("GET daemonsets spec.template.spec.tolerations", node, said))
+        reported = "\n".join(
+            f"{workload.name} tolerates {list(workload.tolerations or ())}" for workload in self.workloads
+        )
+        evidence = (
+            *facts.pop("evidence", ()),
+            Evidence("GET daemonsets spec.template.spec.tolerations", node, reported),
+        )
         return answer.failed(CAUSE, text, hint, evidence=evidence, **facts)
 
     def _overrides(self) -> str:

@@ -32,9 +32,9 @@ CONFIG, STATE, STRATEGY = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 _PRODUCT, _INVALID = "nvidia.com/gpu.product", "-MIG-INVALID"
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host. A node without MIG labels is in the operator's default state: not partitioned."""
-    return per_host(SPEC, seen, context, partial(_judge_host, Roots(seen, context)), needs_sku=False)
+    return per_host(SPEC, observed, context, partial(_judge_host, Roots(observed, context)), needs_sku=False)
 
 
 def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
@@ -45,40 +45,42 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
     for operand in roots.broken_on(node.name):
         if operand.workload.app in ("nvidia-mig-manager", "gpu-feature-discovery"):
             return answer.blocked(by="cluster-policy-ready", because=f"the {operand.title} is not ready there")
-    asked, state, stated = node.labels.get(CONFIG, ""), node.labels.get(STATE, ""), _stated(host.context)
-    facts, strategy = _facts(node, stated), node.labels.get(STRATEGY, "")
+    requested, state, configured = node.labels.get(CONFIG, ""), node.labels.get(STATE, ""), _configured(host.context)
+    facts, strategy = _facts(node, configured), node.labels.get(STRATEGY, "")
     log = f"read the log of the pod that {mig_manager(node.name)} names"
     if state == "failed":
-        text = f"the MIG manager could not apply {asked or 'the configuration'}"
-        anew = f"kubectl label node {node.name} {CONFIG}- && kubectl label node {node.name} {CONFIG}={asked}"
-        hint = f"{log}; what uses the GPUs must be gone first; then {anew if asked else 'state a configuration anew'}"
+        text = f"the MIG manager could not apply {requested or 'the configuration'}"
+        anew = f"kubectl label node {node.name} {CONFIG}- && kubectl label node {node.name} {CONFIG}={requested}"
+        hint = (
+            f"{log}; what uses the GPUs must be gone first; then {anew if requested else 'state a configuration anew'}"
+        )
         return answer.failed("mig-config-failed", text, hint, **facts)
     if node.labels.get(_PRODUCT, "").endswith(_INVALID):
         text = f"strategy {strategy or 'none'} cannot give out the MIG devices of the node: {node.labels[_PRODUCT]}"
         hint = "set gpu-operator mig.strategy: mixed, or one geometry on all GPUs of the node (nvidia.com/mig.config)"
         return answer.failed("mig-strategy-mismatch", text, hint, **facts)
-    if stated and strategy and strategy != stated:
-        text = f"the node's MIG strategy is {strategy}, the recipe states {stated}"
+    if configured and strategy and strategy != configured:
+        text = f"the node's MIG strategy is {strategy}, the recipe states {configured}"
         hint = "kubectl get clusterpolicy -o yaml (spec.mig.strategy): run gate gpu_stack again, or correct the recipe"
         return answer.failed("mig-strategy-differs", text, hint, **facts)
-    if asked and state != "success":
-        text = f"{asked} is asked for, and the MIG manager says {state or 'nothing'}"
+    if requested and state != "success":
+        text = f"{requested} is asked for, and the MIG manager says {state or 'nothing'}"
         return answer.unknown("mig-config-pending", text, f"{log}; then run the gate again", **facts)
-    return answer.passed(f"{asked} is in force" if asked else "no MIG configuration is asked for", **facts)
+    return answer.passed(f"{requested} is in force" if requested else "no MIG configuration is asked for", **facts)
 
 
-def _stated(context: JudgeContext) -> str:
+def _configured(context: JudgeContext) -> str:
     """Return the strategy in the recipe's values. Empty: they leave it to the chart."""
     values: Any = (recipe_component(GPU_OPERATOR, context) or {}).get("values") or {}
     return str((values.get("mig") or {}).get("strategy") or "")
 
 
-def _facts(node: NodeState, stated: str) -> dict[str, Any]:
+def _facts(node: NodeState, configured: str) -> dict[str, Any]:
     names = (CONFIG, STATE, STRATEGY, _PRODUCT)
     labels = ", ".join(f"{name}={node.labels[name]}" for name in names if name in node.labels)
     return {
         "measured": (Measure("state of the MIG configuration", node.labels.get(STATE) or None),),
-        "expected": (Expectation("MIG strategy", "==", stated, Basis.RECIPE),) if stated else (),
+        "expected": (Expectation("MIG strategy", "==", configured, Basis.RECIPE),) if configured else (),
         "evidence": (Evidence("GET /api/v1/nodes metadata.labels", node.name, labels or "no label of MIG"),),
     }
 

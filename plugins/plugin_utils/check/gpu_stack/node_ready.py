@@ -30,9 +30,9 @@ _HINTS = {
 }
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host. A host without a node in the cluster fails, like one that is not Ready."""
-    return per_host(SPEC, seen, context, _judge_host, needs_sku=False)
+    return per_host(SPEC, observed, context, _judge_host, needs_sku=False)
 
 
 def _judge_host(host: ClusterHost) -> Outcome:

@@ -74,23 +74,23 @@ def observe(context: ObserveContext) -> AccessResult:
         names = {host.node_name for host in context.site.in_scope}
         gpus = {host.node_name: sku_or_error(context.hardware, host.sku).gpus for host in context.site.in_scope}
         capacities = read_node_capacity(cluster, names, tolerations_of(context))
-        nodes = tuple(_asked(capacities[name], gpus[name]) for name in sorted(names))
+        nodes = tuple(_requested(capacities[name], gpus[name]) for name in sorted(names))
         if all(node.closed for node in nodes):
             return AccessResult(nodes=nodes)
         return _run(cluster, context, nodes, settings)
 
 
-def _asked(capacity: NodeCapacity, gpus: int) -> NodeAccess:
+def _requested(capacity: NodeCapacity, gpus: int) -> NodeAccess:
     """Return what a container on that node requests: all free GPUs, or one part if they are split."""
-    seen = NodeAccess(node=capacity.name, closed=capacity.closed, total=capacity.total, free=capacity.free)
+    observed = NodeAccess(node=capacity.name, closed=capacity.closed, total=capacity.total, free=capacity.free)
     if capacity.closed:
-        return seen
+        return observed
     if capacity.total:
         count = capacity.free if capacity.by_dra or capacity.total <= gpus else min(1, capacity.free)
-        return replace(seen, resource="" if capacity.by_dra else GPU, asked=count)
+        return replace(observed, resource="" if capacity.by_dra else GPU, asked=count)
     part = next((name for name, free in sorted(capacity.free_parts.items()) if free), "")
     total, free = sum(capacity.parts.values()), sum(capacity.free_parts.values())
-    return replace(seen, resource=part, asked=1 if part else 0, total=total, free=free)
+    return replace(observed, resource=part, asked=1 if part else 0, total=total, free=free)
 
 
 def _run(
@@ -119,11 +119,11 @@ def _run(
         there = _waited(namespace, settings, Progress(context.emit), 2 * len(tried))
         settled_s = round(time.monotonic() - started, 1)
         warnings = warnings_in(namespace)
-        seen = dict(zip([n.node for n in tried], map_bounded(
+        observed = dict(zip([n.node for n in tried], map_bounded(
             lambda entry: _looked_at(namespace, entry[1], there, warnings, entry[0]),
             list(enumerate(tried)), _WORKERS), strict=True))  # fmt: skip
     return AccessResult(
-        nodes=tuple(seen.get(node.node, node) for node in nodes),
+        nodes=tuple(observed.get(node.node, node) for node in nodes),
         host_path_refused=refused,
         reason=reason,
         settled_s=settled_s,
@@ -194,7 +194,7 @@ def _ask_for(namespace: TemporaryNamespace, name: str, spec: Json) -> None:
     namespace.cluster.create(PODS, body, namespace.name, dry_run=True)
 
 
-def _heard(pods: Iterable[Json]) -> bool:
+def _received(pods: Iterable[Json]) -> bool:
     """Return whether the scheduler has reported anything about these pods."""
     return any(why_pending(pod) or held_by_gates(pod) for pod in pods)
 
@@ -209,7 +209,7 @@ def _waited(
         pods = namespace.pods()
         placed = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName")]
         ended = [pod for pod in pods if (pod.get("status") or {}).get("phase") in _ENDED]
-        out_of_place = len(placed) < len(pods) and wait.left_s(partial(_heard, pods)) <= 0
+        out_of_place = len(placed) < len(pods) and wait.left_s(partial(_received, pods)) <= 0
         over = time.monotonic() >= ends + outage.late_s(away_before_s)
         if len(ended) == len(pods) or over or (out_of_place and len(ended) == len(placed)):
             return {pod["metadata"]["name"]: pod for pod in pods}

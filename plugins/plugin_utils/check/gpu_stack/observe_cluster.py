@@ -51,12 +51,12 @@ def with_last_words(cluster: Cluster, state: ClusterState) -> ClusterState:
     """
     broken = [workload for workload in state.workloads or () if workload.state != "ready" and workload.pod]
     broken = sorted(broken, key=lambda workload: workload.state != "failed")[:_PODS]
-    told = {_key(workload): replace(workload, said=_words(cluster, workload)) for workload in broken}
-    if not told:
+    reported = {_key(workload): replace(workload, said=_words(cluster, workload)) for workload in broken}
+    if not reported:
         return state
-    workloads = tuple(told.get(_key(workload), workload) for workload in state.workloads or ())
+    workloads = tuple(reported.get(_key(workload), workload) for workload in state.workloads or ())
     operands = tuple(
-        replace(operand, workload=told.get(_key(operand.workload), operand.workload))
+        replace(operand, workload=reported.get(_key(operand.workload), operand.workload))
         for operand in state.operands or ()
     )
     return replace(state, workloads=workloads, operands=operands)
@@ -251,11 +251,11 @@ def _component(
     promises: Promises,
     used: dict[str, Any] | None,
 ) -> ComponentState:
-    said = results.get(component.name, {})
+    reported = results.get(component.name, {})
     chart = component.chart.rpartition("/")[2]
     release = state.releases.get(used["found_release"] if used else component.release)
     if used and release is None:
-        return _in_its_place(component, used, said)
+        return _in_its_place(component, used, reported)
     # An unmanaged release of the same chart under another name serves as well.
     release = release or next((entry for entry in state.releases.values() if entry.chart == chart), None)
     key = f"{release.namespace}/{release.name}" if release else ""
@@ -270,14 +270,14 @@ def _component(
         used=tuple(used["workloads"]) if used else (),
         promised=promised,
         unread=unread,
-        installing=str(said.get("state", "")),
-        installing_cause=str(said.get("cause", "")),
-        installing_reason=str(said.get("reason", "")),
-        installing_hint=str(said.get("hint", "")),
+        installing=str(reported.get("state", "")),
+        installing_cause=str(reported.get("cause", "")),
+        installing_reason=str(reported.get("reason", "")),
+        installing_hint=str(reported.get("hint", "")),
     )
 
 
-def _in_its_place(component: Component, used: dict[str, Any], said: dict[str, Any]) -> ComponentState:
+def _in_its_place(component: Component, used: dict[str, Any], reported: dict[str, Any]) -> ComponentState:
     """Return a component in whose place something is used that is no helm release."""
     titles = (title.partition(" ") for title in used["workloads"])
     places = ((kind, *place.partition("/")[::2]) for kind, _space, place in titles)
@@ -288,8 +288,8 @@ def _in_its_place(component: Component, used: dict[str, Any], said: dict[str, An
         owner=used["owner"],
         used=tuple(used["workloads"]),
         promised=tuple(Promised(kind=kind, namespace=namespace, name=name) for kind, namespace, name in places),
-        installing=str(said.get("state", "")),
-        installing_reason=str(said.get("reason", "")),
+        installing=str(reported.get("state", "")),
+        installing_reason=str(reported.get("reason", "")),
     )
 
 
@@ -362,21 +362,23 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
         InputError: it is not complete: a permission, or an operand that is a workload, is missing; or a workload is
             recorded as ready with too few pods, a DaemonSet also with too many.
     """
-    seen, source = from_plain(ClusterState, data, "observation cluster"), "observation cluster"
-    if "permissions_asked" in data and len(seen.permissions) != seen.permissions_asked:
-        found = f"has {len(seen.permissions)} of the {seen.permissions_asked} permissions that were asked for."
+    observed, source = from_plain(ClusterState, data, "observation cluster"), "observation cluster"
+    if "permissions_asked" in data and len(observed.permissions) != observed.permissions_asked:
+        found = f"has {len(observed.permissions)} of the {observed.permissions_asked} permissions that were asked for."
         raise InputError(source, found, "run the gate again")
-    again = operand_states(seen.workloads or (), stack_facts().operands)
-    if _progress_of(seen.operands or ()) != _progress_of(again):
+    again = operand_states(observed.workloads or (), stack_facts().operands)
+    if _progress_of(observed.operands or ()) != _progress_of(again):
         raise InputError(source, "its operands are not those among its workloads.", "run the gate again")
     # A Deployment has more pods than desired while it is rolled out or scaled down. A DaemonSet has one on each of its
     # nodes.
-    others = ((w, w.ready < w.desired or (w.kind == "DaemonSet" and w.ready > w.desired)) for w in seen.workloads or ())
+    others = (
+        (w, w.ready < w.desired or (w.kind == "DaemonSet" and w.ready > w.desired)) for w in observed.workloads or ()
+    )
     unready = next((w for w, contradicts in others if w.state == "ready" and contradicts), None)
     if unready is not None:
         found = f"calls {unready.kind} {unready.name} ready with {unready.ready} of {unready.desired} pods."
         raise InputError(source, found, "run the gate again")
-    return seen
+    return observed
 
 
 def _progress_of(operands: Iterable[OperandState]) -> set[tuple[Any, ...]]:

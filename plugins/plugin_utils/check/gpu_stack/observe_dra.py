@@ -110,9 +110,9 @@ def observe(context: ObserveContext) -> ClaimResult:
         free = free_devices(slices, cluster.list_objects(kinds.claims), working)
         if not free:
             return _nothing_free(slices, working)
-        asked = min(settings.count, max(free.values()))
-        nodes = tuple(sorted(name for name, count in free.items() if count >= asked)[:_MOST_NODES])
-        return _run(cluster, context, ClaimResult(asked=asked, nodes=nodes), slices, settings, kinds)
+        requested = min(settings.count, max(free.values()))
+        nodes = tuple(sorted(name for name, count in free.items() if count >= requested)[:_MOST_NODES])
+        return _run(cluster, context, ClaimResult(asked=requested, nodes=nodes), slices, settings, kinds)
 
 
 def _unusable(cluster: Cluster, context: ObserveContext, kinds: DraKinds) -> tuple[str, str] | None:
@@ -223,9 +223,9 @@ def _run(
         )
         for r in _results(claim)
     )
-    held = held_by_gates(pod) if pod and not devices else ""
-    if held:
-        result = replace(result, problem="held-by-admission", reason=held, hint=HELD_HINT)
+    on_hold = held_by_gates(pod) if pod and not devices else ""
+    if on_hold:
+        result = replace(result, problem="held-by-admission", reason=on_hold, hint=HELD_HINT)
     return replace(
         result,
         allocated=bool(devices),
@@ -265,8 +265,8 @@ def settled(namespace: TemporaryNamespace, kinds: DraKinds, wait: PlacingTime, p
     while True:
         pod = next(iter(namespace.pods()), {})
         claim = next(iter(namespace.cluster.list_objects(kinds.claims, namespace.name)), {})
-        said = why_pending(pod) or (held_by_gates(pod) if pod else "")
-        left_s = wait.left_s(partial(bool, said))
+        reported = why_pending(pod) or (held_by_gates(pod) if pod else "")
+        left_s = wait.left_s(partial(bool, reported))
         if ((pod.get("spec") or {}).get("nodeName") and _results(claim)) or left_s <= 0:
             return claim, pod
         progress.tick(f"DRA claim: {why_pending(pod) or 'waiting for the scheduler'}"[:180])

@@ -57,23 +57,23 @@ def observe(context: ObserveContext) -> ExpectedState:
     deadline, progress = Deadline.after(settle_s), Progress(context.emit)
     with Cluster(connection_from(context.connections)) as cluster:
         while True:
-            seen = ExpectedState(
+            observed = ExpectedState(
                 objects=tuple(_object(cluster, entry) for entry in objects),
                 assertions=tuple(_assertion(cluster, entry) for entry in asserted),
             )
-            missing = open_points(seen, asserted)
+            missing = open_points(observed, asserted)
             if not missing or deadline.left_s <= 0:
-                return seen
+                return observed
             progress.tick(f"not as the recipe expects yet: {missing}")
             time.sleep(min(_POLL_S, max(deadline.left_s, 0.0)))
 
 
-def open_points(seen: ExpectedState, asserted: list[Asked]) -> str:
+def open_points(observed: ExpectedState, asserted: list[Asked]) -> str:
     """Return the first thing that is not as expected and may still become so. Empty: there is none."""
-    for entry in seen.objects:
+    for entry in observed.objects:
         if entry.there is False or (entry.there and entry.desired and (entry.ready or 0) < entry.desired):
             return f"{entry.kind} {entry.name}"
-    for found, (_component, _number, assertion) in zip(seen.assertions, asserted, strict=True):
+    for found, (_component, _number, assertion) in zip(observed.assertions, asserted, strict=True):
         if found.objects is not None and not is_met(assertion, found.objects):
             return assertion.title
     return ""
@@ -85,8 +85,12 @@ def is_met(assertion: Assertion, objects: dict[str, Any]) -> bool:
     It holds if some object is as wanted. An assertion that no object may match holds only if each is known not to
     match.
     """
-    asked = [asked_of(assertion, entry) for entry in objects.values()]
-    return any(answer == ("", "") for answer in asked) if assertion.must else all(said for said, _why in asked)
+    requested = [asked_of(assertion, entry) for entry in objects.values()]
+    return (
+        any(answer == ("", "") for answer in requested)
+        if assertion.must
+        else all(reported for reported, _why in requested)
+    )
 
 
 def _object(cluster: Cluster, entry: ExpectedObject) -> ExpectedObject:
@@ -103,18 +107,18 @@ def _object(cluster: Cluster, entry: ExpectedObject) -> ExpectedObject:
         return replace(entry, there=found is not None)
     state = workload_of(entry.kind, found, (), cluster.transport.now(), 0.0)
     if not is_observed(found):
-        told = "its controller has not taken up its newest generation yet"
-        return replace(entry, there=True, desired=state.desired, ready=0, problem=told)
+        reported = "its controller has not taken up its newest generation yet"
+        return replace(entry, there=True, desired=state.desired, ready=0, problem=reported)
     return replace(entry, there=True, desired=state.desired, ready=state.ready)
 
 
-def _assertion(cluster: Cluster, asked: Asked) -> SeenAssertion:
-    component, number, assertion = asked
-    seen = SeenAssertion(component=component, number=number)
+def _assertion(cluster: Cluster, requested: Asked) -> SeenAssertion:
+    component, number, assertion = requested
+    observed = SeenAssertion(component=component, number=number)
     try:
-        return replace(seen, objects=_found(cluster, assertion))
+        return replace(observed, objects=_found(cluster, assertion))
     except BringupError as error:
-        return replace(seen, problem=f"{error.subject}: {error.reason}")
+        return replace(observed, problem=f"{error.subject}: {error.reason}")
 
 
 def _found(cluster: Cluster, assertion: Assertion) -> dict[str, Any]:

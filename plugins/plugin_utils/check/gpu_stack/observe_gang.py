@@ -119,14 +119,16 @@ def held_gangs(namespace: TemporaryNamespace, *, ray: bool) -> dict[str, str]:
         BringupError: the API server does not respond, or refuses.
     """
     waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
-    held = {str(pod["metadata"]["labels"].get(GANG, "")): text for pod in waiting if (text := held_by_gates(pod))}
+    on_hold = {str(pod["metadata"]["labels"].get(GANG, "")): text for pod in waiting if (text := held_by_gates(pod))}
     for body in (namespace.cluster.find_all(RAY_CLUSTERS, namespace.name) or []) if ray else []:
         if text := suspended({"kind": RAY_CLUSTERS.kind, **body}):
             name = body["metadata"]["name"]
             queue = namespace.cluster_queue
-            said = why_held(namespace.cluster, namespace.name, name) if queue else ""
-            held[name] = f"{RAY_CLUSTERS.kind} {name} waits for ClusterQueue {queue}: {said}" if said else text
-    return held
+            reported = why_held(namespace.cluster, namespace.name, name) if queue else ""
+            on_hold[name] = (
+                f"{RAY_CLUSTERS.kind} {name} waits for ClusterQueue {queue}: {reported}" if reported else text
+            )
+    return on_hold
 
 
 def left_alone(namespace: TemporaryNamespace, workloads: Kind) -> dict[str, str]:
@@ -150,7 +152,7 @@ def left_alone(namespace: TemporaryNamespace, workloads: Kind) -> dict[str, str]
 
 
 def held_back(
-    held: Mapping[str, str], bound: Mapping[str, int], asked: int, queue: str, *, by_kueue: bool = False
+    on_hold: Mapping[str, str], bound: Mapping[str, int], requested: int, queue: str, *, by_kueue: bool = False
 ) -> dict[str, Any]:
     """Return problem, reason and hint if gangs were kept from competing. Empty: they were not. Pure.
 
@@ -158,27 +160,27 @@ def held_back(
     the former.
 
     Args:
-        held: why a gang is on hold, by gang.
+        on_hold: why a gang is on hold, by gang.
         bound: placed pods by gang.
-        asked: GPUs that all gangs request together.
+        requested: GPUs that all gangs request together.
         queue: ClusterQueue of the site through which they go; empty: none.
         by_kueue: Kueue itself admits them, by a queue of the test.
     """
-    out = [name for name in bound if name in held and not bound[name]]
+    out = [name for name in bound if name in on_hold and not bound[name]]
     if not out:
         return {}
     placed = [name for name in bound if bound[name]]
-    hint = _LEFT_ALONE if by_kueue else _with_queue(asked, queue) if queue else HELD_HINT
-    return {"problem": "held-by-admission", "reason": f"{held[out[0]]}{_alone(placed)}", "hint": hint}
+    hint = _LEFT_ALONE if by_kueue else _with_queue(requested, queue) if queue else HELD_HINT
+    return {"problem": "held-by-admission", "reason": f"{on_hold[out[0]]}{_alone(placed)}", "hint": hint}
 
 
 def _alone(placed: Collection[str]) -> str:
     return f"; {', '.join(placed)} was placed, but nothing competed with it" if placed else ""
 
 
-def _with_queue(asked: int, queue: str) -> str:
+def _with_queue(requested: int, queue: str) -> str:
     return (
-        f"give ClusterQueue {queue} room for both gangs of the test at once ({asked} GPUs), name another one "
+        f"give ClusterQueue {queue} room for both gangs of the test at once ({requested} GPUs), name another one "
         f"({SETTING}), or let Kueue itself be tested (gpufleet_settings: {{gang-admission: {{provider: kueue}}}}); "
         f"{QUEUES}; from 0.15 on managedJobsNamespaceSelector of Kueue has to take namespaces of tests as well"
     )
@@ -297,13 +299,13 @@ def _no_room(capacities: Collection[NodeCapacity]) -> str:
 
 def _provider(context: ObserveContext, settings: GangSettings) -> str:
     gangs = (*stack_facts().gangs, *stack_facts().quota_gangs)
-    stated = settings.provider
-    if stated and stated not in gangs:
-        raise InputError(f"settings of {_CHECK_ID}", f"provider is {stated!r}; there are {', '.join(gangs)}.")
+    configured = settings.provider
+    if configured and configured not in gangs:
+        raise InputError(f"settings of {_CHECK_ID}", f"provider is {configured!r}; there are {', '.join(gangs)}.")
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     # If a recipe has several, the first of the facts: what batch workloads name comes before what others default to,
     # and schedulers come before quotas.
-    return stated or next((name for name in gangs if name in names), NATIVE)
+    return configured or next((name for name in gangs if name in names), NATIVE)
 
 
 def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: GangFacts) -> tuple[str, str] | None:
@@ -374,16 +376,16 @@ def _run(
         waits = waits_for_pods(cluster, namespace.name) if by_quota else None
         waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
         # The queue of the test is meant to hold one of both. Its Workload reports that.
-        held = left_alone(namespace, kind) if by_quota else held_gangs(namespace, ray=ray)
-        said = next(filter(None, (*map(why_pending, waiting), *(conditions.values() if by_quota else ()))), "")
+        on_hold = left_alone(namespace, kind) if by_quota else held_gangs(namespace, ray=ray)
+        reported = next(filter(None, (*map(why_pending, waiting), *(conditions.values() if by_quota else ()))), "")
         settled_s = round(time.monotonic() - started, 1)
-        asked = len(_GANGS) * slots.gang * slots.gpus
-        untold = held_back(held, bound, asked, namespace.cluster_queue, by_kueue=by_quota)
+        requested = len(_GANGS) * slots.gang * slots.gpus
+        untold = held_back(on_hold, bound, requested, namespace.cluster_queue, by_kueue=by_quota)
         untold = untold or _moved(cluster, context, slots, bound, namespace.name)
     return replace(
         result,
         **untold,
-        said=said,
+        said=reported,
         nodes=slots.nodes,
         slots=slots.count,
         gang_size=slots.gang,

@@ -264,7 +264,7 @@ def observe(context: ObserveContext) -> NodeScaling:
     if context.check_mode:
         return NodeScaling(problem="check-mode", reason="this run makes nothing on the cluster")
     with Cluster(connection_from(context.connections)) as cluster:
-        seen = NodeScaling(answers=_answers(cluster), by_request=_by_request(cluster), asked=settings.gpus)
+        observed = NodeScaling(answers=_answers(cluster), by_request=_by_request(cluster), asked=settings.gpus)
         pods = stack_facts().test_pods
         with temporary_namespace(
             cluster,
@@ -278,9 +278,9 @@ def observe(context: ObserveContext) -> NodeScaling:
             holder=context.holder,
         ) as namespace:
             test = NodeTest(namespace, settings, Progress(context.emit))
-            seen = test.up(seen)
-        seen = replace(seen, leftovers=tuple(namespace.leftovers))
-        return test.down(seen) if seen.node and seen.started else seen
+            observed = test.up(observed)
+        observed = replace(observed, leftovers=tuple(namespace.leftovers))
+        return test.down(observed) if observed.node and observed.started else observed
 
 
 def _answers(cluster: Cluster) -> tuple[str, ...]:
@@ -361,7 +361,7 @@ class NodeTest:
         self._guarded = {node["metadata"]["name"] for node in nodes if _may_hold(node, settings)}
         self._listed_at, self._ended = -_NODES_S, False
 
-    def up(self, seen: NodeScaling) -> NodeScaling:
+    def up(self, observed: NodeScaling) -> NodeScaling:
         """Guard the present nodes and create the pod.
 
         Follow it until it runs, or until the time limit of its current stage.
@@ -369,23 +369,23 @@ class NodeTest:
         undecided = self._guard()
         if undecided:
             reason = f"{count(undecided, 'pod')} of the test, which keep it off the nodes of today, got no answer"
-            return self._held(seen) or replace(seen, problem="scheduler-silent", reason=reason)
+            return self._held(observed) or replace(observed, problem="scheduler-silent", reason=reason)
         self._namespace.create(pod_of(self._namespace, self._settings))
         started = time.monotonic()
         answer, node_there = Deadline.after(self._settings.answer_s), Deadline.after(self._settings.up_s)
         while True:
-            seen = self._look(seen, time.monotonic() - started)
-            silent = not seen.words.taken and not seen.node and answer.left_s <= 0
-            if seen.problem or seen.started or self._ended or silent or node_there.left_s <= 0:
-                return (self._held(seen) if silent else None) or seen
-            said = seen.words.taken or seen.words.refused or "nobody said anything yet"
-            self._progress.tick(f"node autoscaling: {said}"[:180])
+            observed = self._look(observed, time.monotonic() - started)
+            not_reporting = not observed.words.taken and not observed.node and answer.left_s <= 0
+            if observed.problem or observed.started or self._ended or not_reporting or node_there.left_s <= 0:
+                return (self._held(observed) if not_reporting else None) or observed
+            reported = observed.words.taken or observed.words.refused or "nobody said anything yet"
+            self._progress.tick(f"node autoscaling: {reported}"[:180])
             time.sleep(_POLL_S)
 
-    def _held(self, seen: NodeScaling) -> NodeScaling | None:
+    def _held(self, observed: NodeScaling) -> NodeScaling | None:
         """Return that a scheduling gate holds a pod, so that no node was requested. None: none does."""
-        held = first_held(self._namespace.pods())
-        return replace(seen, problem="held-by-admission", reason=f"{held}; {NO_QUEUE_HINT}") if held else None
+        on_hold = first_held(self._namespace.pods())
+        return replace(observed, problem="held-by-admission", reason=f"{on_hold}; {NO_QUEUE_HINT}") if on_hold else None
 
     def _guard(self) -> int:
         """Create the guards. Return for how many of them it was not decided in time whether they are placed."""
@@ -400,7 +400,7 @@ class NodeTest:
             self._progress.tick(f"node autoscaling: {open_ones} of {len(bodies)} nodes are not guarded yet")
             time.sleep(_POLL_S)
 
-    def _look(self, seen: NodeScaling, elapsed_s: float) -> NodeScaling:
+    def _look(self, observed: NodeScaling, elapsed_s: float) -> NodeScaling:
         pod = next((pod for pod in self._namespace.pods() if pod["metadata"]["name"] == _NAME), {})
         events = self._cluster.list_objects(EVENTS, self._namespace.name)
         own = [event for event in events if (event.get("involvedObject") or {}).get("name") == _NAME]
@@ -408,20 +408,22 @@ class NodeTest:
         bound, status = node_of(pod), pod.get("status") or {}
         if bound in self._there:
             reason = f"the pod got node {bound}, which was there before: nothing was asked of who adds nodes"
-            return replace(seen, words=words, problem="node-was-there", reason=reason)
+            return replace(observed, words=words, problem="node-was-there", reason=reason)
         ended = end_of(pod) if pod else None
         self._ended = ended is not None
-        if ended is not None and not (bound or seen.node):
-            return replace(seen, words=words, problem="pod-not-started", reason=f"its pod did not stay: {ended.text}")
-        node = bound or seen.node or self._new_node(words.taken)
-        if node and node != seen.node:
-            seen = replace(seen, node=node, up_s=round(elapsed_s, 1))
-        if seen.node:
-            there = self._cluster.find(NODES, seen.node) or {}
+        if ended is not None and not (bound or observed.node):
+            return replace(
+                observed, words=words, problem="pod-not-started", reason=f"its pod did not stay: {ended.text}"
+            )
+        node = bound or observed.node or self._new_node(words.taken)
+        if node and node != observed.node:
+            observed = replace(observed, node=node, up_s=round(elapsed_s, 1))
+        if observed.node:
+            there = self._cluster.find(NODES, observed.node) or {}
             offered = ((there.get("status") or {}).get("allocatable") or {}).get(GPU, 0)
-            seen = replace(seen, gpus=whole_number(offered) or 0)
+            observed = replace(observed, gpus=whole_number(offered) or 0)
         return replace(
-            seen,
+            observed,
             words=words,
             placed=bool(bound),
             unplaced="" if bound else why_pending(pod) if pod else "",
@@ -437,15 +439,15 @@ class NodeTest:
         new = (node for node in self._cluster.list_metadata(NODES) if node["name"] not in self._there)
         return node_for(new, taken, self._settings.selector)
 
-    def down(self, seen: NodeScaling) -> NodeScaling:
+    def down(self, observed: NodeScaling) -> NodeScaling:
         """Wait until the node is removed, after its pod is gone."""
         started, deadline = time.monotonic(), Deadline.after(self._settings.down_s)
         while True:
-            there = self._cluster.find(NODES, seen.node) is not None
+            there = self._cluster.find(NODES, observed.node) is not None
             elapsed_s = round(time.monotonic() - started, 1)
             if not there or deadline.left_s <= 0:
-                return replace(seen, gone_s=None if there else elapsed_s, waited_s=elapsed_s)
-            self._progress.tick(f"node autoscaling: waiting for {seen.node} to go"[:180])
+                return replace(observed, gone_s=None if there else elapsed_s, waited_s=elapsed_s)
+            self._progress.tick(f"node autoscaling: waiting for {observed.node} to go"[:180])
             time.sleep(_POLL_S)
 
 

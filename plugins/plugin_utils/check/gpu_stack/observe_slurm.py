@@ -133,14 +133,14 @@ def controllers_in(text: str) -> dict[str, bool]:
     return {f"{match.group(1)} {match.group(2)}": match.group(3) == "UP" for match in _PING.finditer(text)}
 
 
-def nodes_of(said: Said) -> tuple[SlurmNode, ...]:
+def nodes_of(reported: Said) -> tuple[SlurmNode, ...]:
     """Return the nodes in the output of `scontrol show nodes`. A controller without nodes prints a message instead.
 
     Raises:
         InputError: the output is something else.
     """
-    none = said.rc == 0 and (not said.stdout.strip() or said.stdout.startswith("No nodes in the system"))
-    return () if none else parse(said.stdout)
+    none = reported.rc == 0 and (not reported.stdout.strip() or reported.stdout.startswith("No nodes in the system"))
+    return () if none else parse(reported.stdout)
 
 
 def down_in(nodes: Iterable[SlurmNode]) -> list[SlurmNode]:
@@ -148,13 +148,13 @@ def down_in(nodes: Iterable[SlurmNode]) -> list[SlurmNode]:
     return [node for node in nodes if node.down]
 
 
-def may_settle(said: Said, sets: Iterable[WorkerSet], workers: Iterable[str] = ()) -> bool:
+def may_settle(reported: Said, sets: Iterable[WorkerSet], workers: Iterable[str] = ()) -> bool:
     """Return whether nodes may still appear or respond.
 
     A resumed node does not respond until slurmctld polls it again.
     """
     try:
-        nodes = nodes_of(said)
+        nodes = nodes_of(reported)
     except InputError:
         return False
     too_few = len(nodes) < sum(entry.desired for entry in sets)
@@ -204,15 +204,15 @@ def observe(context: ObserveContext) -> SlurmSeen:
             return SlurmSeen(problem="slurm-missing", reason=f"{facts.group} is not served")
         place = component.namespace
         found = {word: _listed(cluster, facts.group, versions[0], word, place) for word in ("Controller", "NodeSet")}
-        seen = SlurmSeen(sets=tuple(map(worker_set, found["NodeSet"])))
+        observed = SlurmSeen(sets=tuple(map(worker_set, found["NodeSet"])))
         if not found["Controller"]:
-            return replace(seen, problem="slurm-missing", reason=f"there is no Controller in {place}")
+            return replace(observed, problem="slurm-missing", reason=f"there is no Controller in {place}")
         pods = cluster.list_objects(PODS, place)
-        seen, pod = replace(seen, workers=workers_in(pods)), _pod(pods)
+        observed, pod = replace(observed, workers=workers_in(pods)), _pod(pods)
         if pod is None:
             reason = f"no pod of slurmctld or login in {place} is ready"
-            return replace(seen, problem="slurm-controller-not-ready", reason=reason)
-        return _asked(cluster, context, seen, pod, settings)
+            return replace(observed, problem="slurm-controller-not-ready", reason=reason)
+        return _requested(cluster, context, observed, pod, settings)
 
 
 def _listed(cluster: Cluster, group: str, version: str, word: str, namespace: str) -> list[dict[str, Any]]:
@@ -230,8 +230,8 @@ def _pod(pods: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
     return by_app.get("login") or by_app.get("slurmctld")
 
 
-def _asked(
-    cluster: Cluster, context: ObserveContext, seen: SlurmSeen, pod: dict[str, Any], settings: SlurmSettings
+def _requested(
+    cluster: Cluster, context: ObserveContext, observed: SlurmSeen, pod: dict[str, Any], settings: SlurmSettings
 ) -> SlurmSeen:
     metadata = pod["metadata"]
     app = metadata["labels"]["app.kubernetes.io/name"]
@@ -249,37 +249,41 @@ def _asked(
         out, err = redact(done.stdout[:_MOST]), redact(done.stderr[:_MOST])
         return Said(rc=done.rc, stdout=out, stderr=err, timed_out=done.timed_out)
 
-    seen = replace(seen, pod=f"{metadata['namespace']}/{metadata['name']}", ping=ask("scontrol", "ping"))
+    observed = replace(observed, pod=f"{metadata['namespace']}/{metadata['name']}", ping=ask("scontrol", "ping"))
     deadline = Deadline.after(0.0 if context.check_mode else settings.settle_s)
     while True:
-        seen = replace(seen, nodes=ask("scontrol", "show", "nodes"))
-        if seen.nodes is None or not may_settle(seen.nodes, seen.sets, seen.workers) or deadline.left_s <= 0:
+        observed = replace(observed, nodes=ask("scontrol", "show", "nodes"))
+        if (
+            observed.nodes is None
+            or not may_settle(observed.nodes, observed.sets, observed.workers)
+            or deadline.left_s <= 0
+        ):
             break
         time.sleep(min(_AGAIN_S, max(deadline.left_s, 0.0)))
-    if context.check_mode or seen.nodes is None or seen.nodes.rc != 0:
-        return seen
-    return _with_job(seen, ask, settings)
+    if context.check_mode or observed.nodes is None or observed.nodes.rc != 0:
+        return observed
+    return _with_job(observed, ask, settings)
 
 
-def _with_job(seen: SlurmSeen, ask: Callable[..., Said], settings: SlurmSettings) -> SlurmSeen:
+def _with_job(observed: SlurmSeen, ask: Callable[..., Said], settings: SlurmSettings) -> SlurmSeen:
     """Run the job. If it was refused for lack of a node, and so did not run, run it again while there is an idle one.
 
     The state of the nodes afterwards is what is judged: users may have taken the idle node just before the job.
     """
     for _job in range(_JOBS):
         job = ask(*job_words(settings), looks=False)
-        seen = replace(seen, job=job)
+        observed = replace(observed, job=job)
         if not is_refused(job):
             break
-        seen = replace(seen, nodes=ask("scontrol", "show", "nodes"))
-        if not _has_free(seen.nodes):
+        observed = replace(observed, nodes=ask("scontrol", "show", "nodes"))
+        if not _has_free(observed.nodes):
             break
-    return seen
+    return observed
 
 
-def _has_free(said: Said | None) -> bool:
+def _has_free(reported: Said | None) -> bool:
     try:
-        return said is not None and any(node.free for node in nodes_of(said))
+        return reported is not None and any(node.free for node in nodes_of(reported))
     except InputError:
         return False
 

@@ -70,9 +70,9 @@ def observe(context: ObserveContext) -> SlurmDaemons:
     )
 
 
-def _kept(said: Said) -> Said:
-    lines = [line for line in said.stdout.splitlines() if line.startswith(_KEPT)]
-    return Said(rc=said.rc, stdout="\n".join(lines), stderr=said.stderr, timed_out=said.timed_out)
+def _kept(reported: Said) -> Said:
+    lines = [line for line in reported.stdout.splitlines() if line.startswith(_KEPT)]
+    return Said(rc=reported.rc, stdout="\n".join(lines), stderr=reported.stderr, timed_out=reported.timed_out)
 
 
 OBSERVER = observer_of("slurm_daemons", SlurmDaemons, observe)

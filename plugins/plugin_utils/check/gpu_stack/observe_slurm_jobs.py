@@ -92,10 +92,10 @@ def observe(context: ObserveContext) -> SlurmJobs:
         count = counts.get(sku, context.hardware[sku].gpus)
         for kind, gpus in ((SHARED, 1 if count > 1 else 0), (WHOLE, count)):
             if nodes:
-                asked = JobRun(kind=kind, nodes=nodes, gpus=gpus, said=Said(rc=None))
-                words = job_words(asked, settings, context.run_dir.name)
-                said = ask((program(context, "srun"), *words), settings.timeout_s)
-                jobs.append(JobRun(kind=kind, nodes=nodes, gpus=gpus, said=said))
+                requested = JobRun(kind=kind, nodes=nodes, gpus=gpus, said=Said(rc=None))
+                words = job_words(requested, settings, context.run_dir.name)
+                reported = ask((program(context, "srun"), *words), settings.timeout_s)
+                jobs.append(JobRun(kind=kind, nodes=nodes, gpus=gpus, said=reported))
                 _settle(context, nodes, settings.settle_s)
     return SlurmJobs(before=before, jobs=tuple(jobs), after=_nodes(context) if jobs else None)
 
@@ -104,10 +104,10 @@ def _nodes(context: ObserveContext) -> Said:
     return ask((program(context, "scontrol"), "show", "nodes"))
 
 
-def _known(said: Said) -> dict[str, SlurmNode]:
+def _known(reported: Said) -> dict[str, SlurmNode]:
     """Return the nodes by name. Empty if they cannot be read; the judge reports that."""
     try:
-        return {node.name: node for node in nodes_of(said)} if said.rc == 0 else {}
+        return {node.name: node for node in nodes_of(reported)} if reported.rc == 0 else {}
     except InputError:
         return {}
 

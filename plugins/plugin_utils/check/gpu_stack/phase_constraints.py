@@ -29,7 +29,7 @@ _IN_FORCE = ("deployed", INCOMPLETE)
 _SEEN = ("server", "nodes", "releases")
 
 
-def phase_results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
+def phase_results(recipe: Mapping[str, Any], observed: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
     """Return the result of each of these constraints.
 
     What the gate did not observe, or nothing measures, is unmeasured.
@@ -39,10 +39,10 @@ def phase_results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeC
     # Imported here: few recipes have such constraints, and they are measured on whole snapshots.
     from ...snapshot.measure import evaluate_in
 
-    stated = {phase: constraints_of(recipe, phase) for phase in (DEPLOYMENT, CONFORMANCE)}
-    snapshot, nodes = _as_snapshot(recipe, seen), tuple(host.node_name for host in context.site.in_scope)
+    configured = {phase: constraints_of(recipe, phase) for phase in (DEPLOYMENT, CONFORMANCE)}
+    snapshot, nodes = _as_snapshot(recipe, observed), tuple(host.node_name for host in context.site.in_scope)
     found: dict[tuple[Constraint, str], ConstraintResult] = {}
-    for phase, entries in stated.items():
+    for phase, entries in configured.items():
         for constraint in map(declared_constraint, entries):
             hint = unknown_name(constraint.name, phase)
             if (constraint, hint) in found:
@@ -68,7 +68,7 @@ def _not_kept(constraint: Constraint) -> ConstraintResult:
     return ConstraintResult(constraint=constraint, status=ConstraintStatus.MISSING, reason=reason)
 
 
-def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
+def _as_snapshot(recipe: Mapping[str, Any], observed: ClusterState) -> Snapshot:
     """Return the cluster state as a snapshot, in which constraints are measured."""
     from ...snapshot.model import COLLECTORS, Collected, CollectorResult, Node, Server, Snapshot
 
@@ -76,19 +76,19 @@ def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
     looked = {name: CollectorResult(state=Collected.WHOLE) if name in _SEEN else unseen for name in COLLECTORS}
     nodes = {
         node.name: Node(labels=node.labels, taints=node.taints, kernel=node.kernel, os_image=node.os_image)
-        for node in seen.nodes or ()
+        for node in observed.nodes or ()
     }
     return Snapshot(
         taken="",
         made_by="gate gpu_stack",
         collectors=looked,
-        server=Server(version=seen.version),
+        server=Server(version=observed.version),
         nodes=nodes,
-        releases=_operators(recipe, seen),
+        releases=_operators(recipe, observed),
     )
 
 
-def _operators(recipe: Mapping[str, Any], seen: ClusterState) -> dict[str, Release]:
+def _operators(recipe: Mapping[str, Any], observed: ClusterState) -> dict[str, Release]:
     """Return the GPU operator as installed.
 
     Empty: what is used in its place has no known version, or helm names a revision that was not applied.
@@ -98,7 +98,7 @@ def _operators(recipe: Mapping[str, Any], seen: ClusterState) -> dict[str, Relea
     found = {}
     for ref in recipe.get("componentRefs") or ():
         chart = str(ref.get("chart") or ref["name"]).rpartition("/")[2]
-        state = seen.component(str(ref["name"]))
+        state = observed.component(str(ref["name"]))
         if chart == _OPERATOR and state is not None and state.version and state.status in _IN_FORCE:
             found[state.release or state.name] = Release(chart=_OPERATOR, version=state.version)
     return found

@@ -36,8 +36,8 @@ _PRIORITY, _SWITCH = "ray.io/priority-class-name", "ray.io/gang-scheduling-enabl
 def ray_provider(recipe: Mapping[str, Any] | None) -> str:
     """Return who places Ray gangs, by the recipe's values of KubeRay. Empty: no supported scheduler does."""
     entry = next((e for e in (recipe or {}).get("componentRefs") or () if e.get("name") == KUBERAY), None)
-    stated = ((entry or {}).get("values") or {}).get("batchScheduler") or {}
-    name = str(stated.get("name") or ("volcano" if stated.get("enabled") else ""))
+    configured = ((entry or {}).get("values") or {}).get("batchScheduler") or {}
+    name = str(configured.get("name") or ("volcano" if configured.get("enabled") else ""))
     return _SCHEDULERS.get(name, "")
 
 

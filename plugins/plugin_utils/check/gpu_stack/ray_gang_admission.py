@@ -45,13 +45,13 @@ def observe(context: ObserveContext) -> GangResult:
     return observe_with(context, provider, ray=True)
 
 
-def judge(seen: GangResult, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: GangResult, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome. As for other gangs, exactly one of two RayClusters must be placed, as a whole."""
     answer = Answer.about_cluster(SPEC, context)
-    if seen.problem == "kuberay-missing":
+    if observed.problem == "kuberay-missing":
         hint = f"kubectl get crd rayclusters.ray.io; helm status {KUBERAY}"
-        return (answer.failed(seen.problem, f"KubeRay is not there: {seen.reason}", hint),)
-    return judged(answer, seen)
+        return (answer.failed(observed.problem, f"KubeRay is not there: {observed.reason}", hint),)
+    return judged(answer, observed)
 
 
 OBSERVER = observer_of("ray_gang", GangResult, observe)

@@ -48,11 +48,11 @@ _NIC, _DRIVER_WAIT = "feature.node.kubernetes.io/pci-15b3.present", "network.nvi
 _NAMED = 8
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host, from the recipe's policies or what the site configures in their place."""
-    asked = promised_hosts(context.site, context.recipe)
-    site = replace(context.site, hosts=tuple(host for host in context.site.hosts if host.name in asked))
-    return per_host(SPEC, seen, replace(context, site=site), partial(_judge_host, Roots(seen, context)))
+    requested = promised_hosts(context.site, context.recipe)
+    site = replace(context.site, hosts=tuple(host for host in context.site.hosts if host.name in requested))
+    return per_host(SPEC, observed, replace(context, site=site), partial(_judge_host, Roots(observed, context)))
 
 
 def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:

@@ -52,10 +52,10 @@ class Lack:
 
 def promised_hosts(site: Site, recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the hosts for which such resources are promised. A recipe promises them for all hosts."""
-    stated = site.settings.get(CHECK_ID) or {}
+    configured = site.settings.get(CHECK_ID) or {}
     hosts = [host.name for host in site.in_scope]
-    if stated.get("resources"):
-        patterns = stated.get("hosts") or ["*"]
+    if configured.get("resources"):
+        patterns = configured.get("hosts") or ["*"]
         return tuple(name for name in hosts if any(fnmatchcase(name, str(pattern)) for pattern in patterns))
     return tuple(hosts) if adapter_promises(recipe) else ()
 
@@ -65,8 +65,10 @@ def promises_for(context: JudgeContext | ObserveContext, host: Host) -> tuple[Ad
     settings = context.settings_of(CHECK_ID, RdmaSettings)
     if settings.resources:
         here = any(fnmatchcase(host.name, pattern) for pattern in settings.hosts)
-        stated = settings.resources if here else {}
-        return tuple(AdapterPromise(name=name, count=count or None, source=STATED) for name, count in stated.items())
+        configured = settings.resources if here else {}
+        return tuple(
+            AdapterPromise(name=name, count=count or None, source=STATED) for name, count in configured.items()
+        )
     sku = context.hardware.get(host.sku)
     return adapter_promises(context.recipe) if sku is not None and carries_gpu_traffic(sku) else ()
 

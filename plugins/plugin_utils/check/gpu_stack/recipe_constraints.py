@@ -36,15 +36,15 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for each constraint that is not met. If all are, or there are none: one that passed."""
     answer = Answer.about_cluster(SPEC, context)
-    hidden = blocked_by_permissions(answer, seen)
+    hidden = blocked_by_permissions(answer, observed)
     if hidden:
         return (hidden,)
-    if context.recipe is None or not seen.version:
+    if context.recipe is None or not observed.version:
         return (answer.unknown("no-data", "no recipe or no server version", "run gate gpu_stack again"),)
-    results = [*_results(context.recipe, seen, context), *phase_results(context.recipe, seen, context)]
+    results = [*_results(context.recipe, observed, context), *phase_results(context.recipe, observed, context)]
     bad = tuple(
         not_met(answer, result, (Evidence("GET /version; nodes status.nodeInfo", "cluster", result.reason),))
         for result in results
@@ -52,28 +52,28 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     )
     if bad:
         return bad
-    absent = [host.node_name for host in context.site.in_scope if seen.node(host.node_name) is None]
+    absent = [host.node_name for host in context.site.in_scope if observed.node(host.node_name) is None]
     if absent and any(result.constraint.name in PER_NODE for result in results):
         return (answer.blocked(by="node-ready", because=f"the cluster has no node {first_of(absent, 8)}"),)
     on = sorted({result.measured_on for result in results if result.measured_on is not None})
     nodes = f", those of nodes on {' and '.join(map(str, on))} of them" if on else ""
-    text = f"{len(results)} of {len(results)} constraints hold; server {seen.version}{nodes}"
+    text = f"{len(results)} of {len(results)} constraints hold; server {observed.version}{nodes}"
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
     return (answer.passed(text, measured=measured, expected=tuple(map(expectation_of, results))),)
 
 
-def _results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
+def _results(recipe: Mapping[str, Any], observed: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
     """Return the result of each constraint: those of the recipe for all hosts, those of a pool for its own hosts."""
     shared = [entry for entry in recipe.get("constraints") or [] if _is_open(entry, context)]
     nodes = {host.name: host.node_name for host in context.site.in_scope}
-    results = [_evaluated(declared_constraint(entry), seen, tuple(nodes.values())) for entry in shared]
+    results = [_evaluated(declared_constraint(entry), observed, tuple(nodes.values())) for entry in shared]
     for pool in recipe.get("pools") or []:
         # A pool that does not name its hosts may mean any host.
         own = tuple(nodes[name] for name in pool.get("hosts", nodes) if name in nodes)
         if own:
-            stated = (entry for entry in pool.get("constraints") or [] if _is_open(entry, context))
-            more = [entry for entry in stated if entry not in shared]
-            results += [_evaluated(declared_constraint(entry), seen, own) for entry in more]
+            configured = (entry for entry in pool.get("constraints") or [] if _is_open(entry, context))
+            more = [entry for entry in configured if entry not in shared]
+            results += [_evaluated(declared_constraint(entry), observed, own) for entry in more]
     return results
 
 

@@ -37,19 +37,19 @@ SPEC = CheckSpec(
 _DENIED = re.compile(r"""admission webhook "([^"]+)" denied|ValidatingAdmissionPolicy '([^']+)' [^\n]*?denied""")
 
 
-def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for each thing that is wrong. If nothing is: one that passed."""
     answer = Answer.about_cluster(SPEC, context)
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     wanted = {name: stack_facts().controllers[name] for name in names if name in CONTROLLERS}
-    unready = seen.why_unready(wanted)
+    unready = observed.why_unready(wanted)
     if unready is not None:
         return (answer.blocked(by="component-health", because=f"component {unready[0]}: {unready[1]}"),)
-    if seen.webhooks is None or not wanted:
+    if observed.webhooks is None or not wanted:
         return (answer.unknown("no-data", "the webhooks were not looked at", "run the gate again"),)
-    facts = _facts(seen)
-    bad = [outcome for hook in seen.webhooks if (outcome := _hook(answer, hook, facts)) is not None]
-    there = {hook.name for hook in seen.webhooks}
+    facts = _facts(observed)
+    bad = [outcome for hook in observed.webhooks if (outcome := _hook(answer, hook, facts)) is not None]
+    there = {hook.name for hook in observed.webhooks}
     for name, entry in wanted.items():
         missing = [hook for hook in entry.webhooks if hook not in there]
         if missing:
@@ -60,13 +60,13 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
             )
             bad.append(answer.failed("webhook-missing", f"{name} has no webhook {missing[0]}", hint, **facts))
         elif entry.invalid:
-            tried = next((attempt for attempt in seen.tried if attempt.component == name), None)
+            tried = next((attempt for attempt in observed.tried if attempt.component == name), None)
             outcome = None if bad else _refusal(answer, name, tried, facts)
             bad += [outcome] if outcome else []
     if bad:
         return tuple(bad)
-    kinds = ", ".join(f"{attempt.kind} of {attempt.component}" for attempt in seen.tried)
-    text = f"{len(seen.webhooks)} webhooks are served, and an invalid {kinds} is refused"
+    kinds = ", ".join(f"{attempt.kind} of {attempt.component}" for attempt in observed.tried)
+    text = f"{len(observed.webhooks)} webhooks are served, and an invalid {kinds} is refused"
     return (answer.passed(text, **facts),)
 
 
@@ -100,17 +100,17 @@ def _refusal(answer: Answer, name: str, tried: TriedObject | None, facts: dict[s
     return None
 
 
-def _facts(seen: PlatformState) -> dict[str, Any]:
-    hooks = seen.webhooks or ()
+def _facts(observed: PlatformState) -> dict[str, Any]:
+    hooks = observed.webhooks or ()
     lines = "\n".join(f"{hook.name}: {hook.service}, {hook.ready} ready" for hook in hooks)
-    said = "\n".join(f"{attempt.kind}: {attempt.said}" for attempt in seen.tried)
+    reported = "\n".join(f"{attempt.kind}: {attempt.said}" for attempt in observed.tried)
     served = sum(1 for hook in hooks if hook.ready)
     return {
         "measured": (Measure("webhooks served", served, "count"),),
         "expected": (Expectation("webhooks served", "==", len(hooks), Basis.RULE, "count"),),
         "evidence": (
             Evidence("webhook configurations; endpointslices", "cluster", lines[:1200]),
-            Evidence("dry run of invalid objects", "cluster", said[:1200]),
+            Evidence("dry run of invalid objects", "cluster", reported[:1200]),
         ),
     }
 

@@ -32,9 +32,9 @@ _NO_DEFAULT = (
 )
 
 
-def judge(seen: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host: a container without GPUs must find none, one with GPUs no more than its own."""
-    return per_host(SPEC, seen, context, _judge_host)
+    return per_host(SPEC, observed, context, _judge_host)
 
 
 def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
@@ -44,10 +44,11 @@ def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
         text = f"a container that asked for no GPU sees {', '.join(plain.devices[:8])}"
         hint = _NO_DEFAULT
         return answer.failed("gpu-open-to-all", text, hint, **facts)
-    seen = seen_of_its_own(node)
-    if owner is not None and seen > node.asked:
+    observed = seen_of_its_own(node)
+    if owner is not None and observed > node.asked:
         text = (
-            f"a container that got {node.asked} of {node.resource or 'a claim'} sees {seen}: {', '.join(owner.uuids)}"
+            f"a container that got {node.asked} of {node.resource or 'a claim'} sees {observed}: "
+            f"{', '.join(owner.uuids)}"
         )
         name = node.node
         hint = (

@@ -72,16 +72,16 @@ PROGRAMS = CheckSpec(
 )
 
 
-def read(answer: Answer, said: Said, command: str, parse: Callable[[Said], T]) -> T | Outcome:
+def read(answer: Answer, reported: Said, command: str, parse: Callable[[Said], T]) -> T | Outcome:
     """Return the parsed output of a command, or the outcome with the reason why it is not known."""
-    evidence = (said_by(command, said),)
+    evidence = (said_by(command, reported),)
     hint = f"try it as this user on this machine: {command}"
-    if said.timed_out:
+    if reported.timed_out:
         return answer.unknown("slurm-timeout", f"`{command}` did not end in time", hint, evidence=evidence)
     try:
-        if said.rc == 0:
-            return parse(said)
-        why = said.last
+        if reported.rc == 0:
+            return parse(reported)
+        why = reported.last
     except InputError as error:
         why = error.reason
     text = f"`{command}` says nothing that can be judged: {why}"
@@ -93,41 +93,45 @@ def of_all(outcome: Outcome, hosts: tuple[Host, ...]) -> tuple[Outcome, ...]:
     return tuple(replace(outcome, subjects=(node_subject(host.name),)) for host in hosts)
 
 
-def said_by(command: str, said: Said) -> Evidence:
+def said_by(command: str, reported: Said) -> Evidence:
     """Return the output of a command as evidence."""
-    return Evidence(command, "controller of gpufleet", f"{said.stdout}\n{said.stderr}".strip()[:1200])
+    return Evidence(command, "controller of gpufleet", f"{reported.stdout}\n{reported.stderr}".strip()[:1200])
 
 
-def answers(seen: SlurmDaemons) -> bool:
+def answers(observed: SlurmDaemons) -> bool:
     """Return whether any slurmctld responds.
 
     If none does, check slurm-controller reports it and the others are blocked.
     """
-    return any(controllers_in(seen.ping.stdout).values())
+    return any(controllers_in(observed.ping.stdout).values())
 
 
-def config_of(answer: Answer, seen: SlurmDaemons) -> SlurmConfig | Outcome:
+def config_of(answer: Answer, observed: SlurmDaemons) -> SlurmConfig | Outcome:
     """Return the configuration, or the outcome that check slurm-controller reports why there is none."""
-    found = read(answer, seen.config, slurm_config.CONFIG_TOOL, lambda said: slurm_config.parse(said.stdout))
-    if isinstance(found, Outcome) or not answers(seen):
+    found = read(
+        answer, observed.config, slurm_config.CONFIG_TOOL, lambda reported: slurm_config.parse(reported.stdout)
+    )
+    if isinstance(found, Outcome) or not answers(observed):
         return answer.blocked(by=CONTROLLER.id, because="slurmctld does not say how it is configured")
     return found
 
 
-def judge_controller(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge_controller(observed: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes for slurmctld, then slurmdbd, then the releases of all three daemons."""
     answer = Answer.about_cluster(CONTROLLER, context)
-    found = controllers_in(seen.ping.stdout)
-    evidence = (said_by("scontrol ping", seen.ping),)
+    found = controllers_in(observed.ping.stdout)
+    evidence = (said_by("scontrol ping", observed.ping),)
     if not found:
-        unread = read(answer, seen.ping, "scontrol ping", lambda said: _no_controller(said.stdout))
+        unread = read(answer, observed.ping, "scontrol ping", lambda reported: _no_controller(reported.stdout))
         return (unread,)
     down = [name for name, up in found.items() if not up]
     hint = "on that machine: systemctl status slurmctld; journalctl -u slurmctld"
     if len(down) == len(found):
         text = f"slurmctld does not answer: {', '.join(down)}"
         return (answer.failed("slurm-controller-down", text, hint, evidence=evidence),)
-    config = read(answer, seen.config, slurm_config.CONFIG_TOOL, lambda said: slurm_config.parse(said.stdout))
+    config = read(
+        answer, observed.config, slurm_config.CONFIG_TOOL, lambda reported: slurm_config.parse(reported.stdout)
+    )
     if isinstance(config, Outcome):
         return (config,)
     bad = () if not down else (
@@ -136,42 +140,47 @@ def judge_controller(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome
             evidence=evidence,
         ),
     )  # fmt: skip
-    database = _database(answer, seen, config)
+    database = _database(answer, observed, config)
     if isinstance(database, Outcome):
         return (database, *bad)
-    return (*bad, *_releases(answer, seen, config.values["SLURM_VERSION"], database, whole=not bad))
+    return (*bad, *_releases(answer, observed, config.values["SLURM_VERSION"], database, whole=not bad))
 
 
 def _no_controller(text: str) -> Outcome:
     raise InputError("scontrol ping", f"it prints no line of a slurmctld: {text.strip()[:80] or 'nothing'!r}", "")
 
 
-def _database(answer: Answer, seen: SlurmDaemons, config: SlurmConfig) -> str | Outcome:
+def _database(answer: Answer, observed: SlurmDaemons, config: SlurmConfig) -> str | Outcome:
     """Return the version of slurmdbd. Empty: the site has none."""
     try:
         kind = config.said("AccountingStorageType")
     except InputError as error:
-        return answer.unknown("slurm-unread", error.reason, error.hint, evidence=(said_by("config", seen.config),))
+        return answer.unknown("slurm-unread", error.reason, error.hint, evidence=(said_by("config", observed.config),))
     if not kind.endswith("/slurmdbd"):
         return ""
     tool = slurm_config.DATABASE_TOOL
-    if seen.database is None:
+    if observed.database is None:
         return answer.unknown("no-data", "slurmdbd was not asked", "run the gate again")
-    found = read(answer, seen.database, tool, lambda said: (slurm_config.database_version(said.stdout, said.stderr),))
+    found = read(
+        answer,
+        observed.database,
+        tool,
+        lambda reported: (slurm_config.database_version(reported.stdout, reported.stderr),),
+    )
     if isinstance(found, Outcome):
         return found
     if found[0] is None:
         hint = "on the machine of AccountingStorageHost: systemctl status slurmdbd; journalctl -u slurmdbd"
-        text = f"slurmdbd does not answer: {seen.database.last}"
-        return answer.failed("slurm-database-down", text, hint, evidence=(said_by(tool, seen.database),))
+        text = f"slurmdbd does not answer: {observed.database.last}"
+        return answer.failed("slurm-database-down", text, hint, evidence=(said_by(tool, observed.database),))
     return found[0]
 
 
 def _releases(
-    answer: Answer, seen: SlurmDaemons, controller: str, database: str, *, whole: bool
+    answer: Answer, observed: SlurmDaemons, controller: str, database: str, *, whole: bool
 ) -> tuple[Outcome, ...]:
     """Compare the releases. Without `whole`, another outcome reports a fault, and nothing passes."""
-    hosts = in_scope(answer, seen)
+    hosts = in_scope(answer, observed)
     if isinstance(hosts, Outcome):
         return (hosts,)
     unknown = [name for name, node in hosts.items() if node is None or not node.version]
@@ -187,47 +196,47 @@ def _releases(
         ),
         "expected": (Expectation("slurmd", "==", controller, Basis.RULE),),
     }
-    said = f"slurmctld {controller}, slurmdbd {database or 'none'}, slurmd {', '.join(sorted(set(nodes.values())))}"
+    reported = f"slurmctld {controller}, slurmdbd {database or 'none'}, slurmd {', '.join(sorted(set(nodes.values())))}"
     try:
         order = [slurm_config.release(controller)]
         newer = [name for name, version in nodes.items() if slurm_config.release(version) > order[0]]
         older = bool(database) and slurm_config.release(database) < order[0]
     except InputError as error:
-        return (answer.unknown("slurm-unread", f"{said}: {error.reason}", error.hint, **facts),)
+        return (answer.unknown("slurm-unread", f"{reported}: {error.reason}", error.hint, **facts),)
     if newer or older:
         who = f"slurmd is newer than slurmctld on {first_of(newer, _NAMED)}" if newer else "slurmdbd is older than it"
         hint = "upgrade in the order slurmdbd, slurmctld, slurmd (slurm.schedmd.com/upgrades.html)"
-        return (answer.failed("slurm-release-order", f"{said}: {who}", hint, **facts),)
+        return (answer.failed("slurm-release-order", f"{reported}: {who}", hint, **facts),)
     others = [name for name, version in nodes.items() if version != controller]
     if others or (database and database != controller):
         where = f" ({first_of(others, _NAMED)})" if others else ""
         hint = "bring all daemons to one release, or accept it while an upgrade goes on (gpufleet_acceptances)"
-        return (answer.marginal("slurm-releases-differ", f"{said}{where}", hint, **facts),)
-    text = f"slurmctld answers; {said} on {len(nodes)} hosts"
+        return (answer.marginal("slurm-releases-differ", f"{reported}{where}", hint, **facts),)
+    text = f"slurmctld answers; {reported} on {len(nodes)} hosts"
     return (answer.passed(text, **facts),) if whole else ()
 
 
 NODES_ID = "slurm-nodes"
 
 
-def in_scope(answer: Answer, seen: SlurmDaemons) -> dict[str, SlurmNode | None] | Outcome:
+def in_scope(answer: Answer, observed: SlurmDaemons) -> dict[str, SlurmNode | None] | Outcome:
     """Return the Slurm node by host in scope. None: Slurm does not have it."""
-    if not answers(seen):
+    if not answers(observed):
         return answer.blocked(by=CONTROLLER.id, because="slurmctld does not answer")
-    nodes = read(answer, seen.nodes, "scontrol show nodes", nodes_of)
+    nodes = read(answer, observed.nodes, "scontrol show nodes", nodes_of)
     if isinstance(nodes, Outcome):
         return nodes if answer.spec.id == NODES_ID else answer.blocked(by=NODES_ID, because="no node could be read")
     known = {node.name: node for node in nodes}
     return {host.name: known.get(host.node_name) for host in answer.context.site.in_scope}
 
 
-def judge_devices(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge_devices(observed: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome. `ConstrainDevices` is in cgroup.conf and has no effect without the task plugin."""
     answer = Answer.about_cluster(DEVICES, context)
-    config = config_of(answer, seen)
+    config = config_of(answer, observed)
     if isinstance(config, Outcome):
         return (config,)
-    evidence = (said_by(slurm_config.CONFIG_TOOL, seen.config),)
+    evidence = (said_by(slurm_config.CONFIG_TOOL, observed.config),)
     try:
         plugin = config.said("TaskPlugin")
     except InputError as error:
@@ -254,14 +263,14 @@ def judge_devices(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, .
     return (answer.passed(f"task/cgroup with ConstrainDevices=yes (CgroupPlugin {version})", **facts),)
 
 
-def judge_programs(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge_programs(observed: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome. A site may run without these programs; a person has to configure that once."""
     answer = Answer.about_cluster(PROGRAMS, context)
-    config = config_of(answer, seen)
+    config = config_of(answer, observed)
     if isinstance(config, Outcome):
         return (config,)
     wanted = context.settings_of(PROGRAMS.id, ProgramSettings).wanted
-    evidence = (said_by(slurm_config.CONFIG_TOOL, seen.config),)
+    evidence = (said_by(slurm_config.CONFIG_TOOL, observed.config),)
     strange = [name for name in wanted if name not in _PROGRAMS]
     try:
         found = {name: config.programs(name) for name in wanted if name in _PROGRAMS}
@@ -269,7 +278,7 @@ def judge_programs(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, 
     except (InputError, IndexError) as error:
         return (answer.unknown("slurm-unread", str(error), "scontrol show config", evidence=evidence),)
     missing = [name for name, value in found.items() if not value]
-    said = ", ".join(f"{name} {value or 'unset'}" for name, value in found.items())
+    reported = ", ".join(f"{name} {value or 'unset'}" for name, value in found.items())
     facts = {"measured": tuple(Measure(name, value or "unset") for name, value in found.items()), "evidence": evidence}
     if strange:
         hint = f"correct gpufleet_settings: {{{PROGRAMS.id}: {{wanted: [...]}}}}; there are {', '.join(_PROGRAMS)}"
@@ -284,7 +293,7 @@ def judge_programs(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, 
         hint = "slurm.conf: HealthCheckInterval=300, and run scontrol reconfigure"
         text = "HealthCheckProgram never runs: HealthCheckInterval is 0"
         return (answer.marginal("slurm-health-check-off", text, hint, **facts),)
-    return (answer.passed(said or "none is wanted", **facts),)
+    return (answer.passed(reported or "none is wanted", **facts),)
 
 
 CHECKS = (

@@ -73,7 +73,7 @@ GRES = _spec("slurm-gres", "Slurm gives out the GPUs of each host's SKU", (
 
 def _each(
     spec: CheckSpec,
-    seen: SlurmDaemons,
+    observed: SlurmDaemons,
     context: JudgeContext,
     prepare: Callable[[Answer], T | Outcome],
     judge: Callable[[Answer, Host, SlurmNode, T], Outcome],
@@ -86,7 +86,7 @@ def _each(
     if not hosts:
         return ()
     first = Answer.about_host(spec, context, hosts[0].name)
-    nodes = in_scope(first, seen)
+    nodes = in_scope(first, observed)
     if isinstance(nodes, Outcome):
         return of_all(nodes, hosts)
     common = prepare(first)
@@ -106,45 +106,45 @@ def _each(
     return tuple(outcomes)
 
 
-def judge_nodes(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge_nodes(observed: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host. A drained node needs a reason, and a person who accepts it."""
-    return _each(NODES, seen, context, lambda _answer: "", _node)
+    return _each(NODES, observed, context, lambda _answer: "", _node)
 
 
 def _node(answer: Answer, host: Host, node: SlurmNode, _nothing: str) -> Outcome:
     by = f" (reason: {node.reason}, by {node.reason_by or 'an unknown user'})" if node.reason else " (without a reason)"
-    said = f"node {node.name} is {node.state}{by}"
+    reported = f"node {node.name} is {node.state}{by}"
     resume = f"scontrol update nodename={node.name} state=resume"
-    evidence = (Evidence("scontrol show nodes", node.name, said),)
+    evidence = (Evidence("scontrol show nodes", node.name, reported),)
     if node.down:
         look = f"on {host.name}: systemctl status slurmd munge; journalctl -u slurmd; then {resume}"
-        return answer.failed("slurm-node-down", said, look, evidence=evidence)
+        return answer.failed("slurm-node-down", reported, look, evidence=evidence)
     if not node.version:
         text = f"node {node.name} never registered: Slurm has no release of its slurmd"
         return answer.failed("slurm-node-down", text, f"on {host.name}: systemctl status slurmd munge")
     aside = node.flags - _AT_WORK
     if aside and not node.reason:
         hint = f"find out who set it aside (sacctmgr list events nodes={node.name}), then {resume}"
-        return answer.failed("slurm-node-unexplained", said, hint, evidence=evidence)
+        return answer.failed("slurm-node-unexplained", reported, hint, evidence=evidence)
     if aside:
         whose = "a drain of ours" if node.reason.startswith(_OURS) else "a drain of somebody else or of Slurm"
         hint = f"{whose}: mend the reason, then {resume}; or set the host aside (gpufleet_quarantine)"
-        return answer.marginal("slurm-node-drained", said, hint, evidence=evidence)
+        return answer.marginal("slurm-node-drained", reported, hint, evidence=evidence)
     return answer.passed(f"node {node.name} is {node.state}", measured=(Measure("state", node.state),))
 
 
-def judge_partitions(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge_partitions(observed: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host. The node lists its partitions; the partitions report whether they are up."""
     wanted = context.settings_of(PARTITIONS.id, PartitionSettings).names
 
     def prepare(answer: Answer) -> dict[str, str] | Outcome:
         tool = slurm_config.PARTITION_TOOL
-        return read(answer, seen.partitions, tool, lambda said: slurm_config.partitions(said.stdout))
+        return read(answer, observed.partitions, tool, lambda reported: slurm_config.partitions(reported.stdout))
 
     def judge(answer: Answer, _host: Host, node: SlurmNode, known: dict[str, str]) -> Outcome:
         return _partition(answer, node, known, wanted)
 
-    return _each(PARTITIONS, seen, context, prepare, judge)
+    return _each(PARTITIONS, observed, context, prepare, judge)
 
 
 def _partition(answer: Answer, node: SlurmNode, known: dict[str, str], wanted: tuple[str, ...]) -> Outcome:
@@ -157,20 +157,20 @@ def _partition(answer: Answer, node: SlurmNode, known: dict[str, str], wanted: t
         )
         hint = "add it to Nodes= of the partition in slurm.conf, and run scontrol reconfigure"
         return answer.failed("slurm-partition-missing", text, hint, **facts)
-    asked = [name for name in has if name in wanted] if wanted else has
-    unknown = [name for name in asked if name not in known]
+    requested = [name for name in has if name in wanted] if wanted else has
+    unknown = [name for name in requested if name not in known]
     if unknown:
         text = f"Slurm does not say the state of partition {', '.join(unknown)}, which node {node.name} is in"
         return answer.unknown("slurm-partition-unseen", text, "scontrol show partitions (as an operator of Slurm)")
-    down = [name for name in asked if known[name] != "UP"]
-    if down if wanted else len(down) == len(asked):
+    down = [name for name in requested if known[name] != "UP"]
+    if down if wanted else len(down) == len(requested):
         text = f"node {node.name}: {', '.join(f'partition {name} is {known[name]}' for name in down)}"
         hint = f"scontrol update partitionname={down[0]} state=up"
         return answer.failed("slurm-partition-down", text, hint, **facts)
-    return answer.passed(f"in {', '.join(name for name in asked if name not in down)}", **facts)
+    return answer.passed(f"in {', '.join(name for name in requested if name not in down)}", **facts)
 
 
-def judge_gres(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge_gres(observed: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host.
 
     A node has the GPUs that slurmd found, unless slurmctld is configured to trust slurm.conf.
@@ -191,7 +191,7 @@ def judge_gres(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]
         except InputError as error:
             return answer.unknown("slurm-unread", error.reason, error.hint)
 
-    return _each(GRES, seen, context, lambda answer: config_of(answer, seen), judge)
+    return _each(GRES, observed, context, lambda answer: config_of(answer, observed), judge)
 
 
 def _gres(answer: Answer, node: SlurmNode, wanted: tuple[int, str], *, believed: bool) -> Outcome:

@@ -50,29 +50,29 @@ class _Nodes:
         return node if node is not None and (node.draining or node.down) else None
 
 
-def judge(seen: SlurmJobs, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: SlurmJobs, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host, from the two jobs that ran on it."""
     hosts = context.site.in_scope
     if not hosts:
         return ()
     first = Answer.about_host(SPEC, context, hosts[0].name)
-    before = read(first, seen.before, "scontrol show nodes", nodes_of)
+    before = read(first, observed.before, "scontrol show nodes", nodes_of)
     if isinstance(before, Outcome):
         return of_all(before, hosts)
-    after = read(first, seen.after or seen.before, "scontrol show nodes", nodes_of)
+    after = read(first, observed.after or observed.before, "scontrol show nodes", nodes_of)
     if isinstance(after, Outcome):
         return of_all(after, hosts)
     nodes = _Nodes({node.name: node for node in before}, {node.name: node for node in after})
-    return tuple(_host(Answer.about_host(SPEC, context, host.name), host.node_name, nodes, seen) for host in hosts)
+    return tuple(_host(Answer.about_host(SPEC, context, host.name), host.node_name, nodes, observed) for host in hosts)
 
 
-def _host(answer: Answer, name: str, nodes: _Nodes, seen: SlurmJobs) -> Outcome:
+def _host(answer: Answer, name: str, nodes: _Nodes, observed: SlurmJobs) -> Outcome:
     node = nodes.before.get(name)
     if node is None or node.draining or node.down:
         return answer.blocked(by=NODES_ID, because=f"node {name} takes no jobs")
     if not node.free:
         return answer.unknown("slurm-busy", f"node {name} is {node.state}: it has other work", _AGAIN)
-    jobs = {job.kind: job for job in seen.jobs if name in job.nodes}
+    jobs = {job.kind: job for job in observed.jobs if name in job.nodes}
     if set(jobs) != {SHARED, WHOLE} or name not in nodes.after:
         return answer.unknown("no-job", f"node {name} was free, and no job was run on it", "run the gate again")
     broken = nodes.broken(name)

@@ -73,9 +73,11 @@ def _not_as_asked(load: Load, export: AiperfExport, settings: InferenceSettings)
         return Problem("requests-missing", f"{export.requests} of {load.requests} requests are in the export")
     if wrong := _wrong_load(load, export, settings):
         return Problem("other-load", wrong)
-    asked, given = settings.load.input_tokens, export.input_tokens.mean
-    if abs(given - asked) > settings.load.input_tolerance * asked:
-        text = f"the server counts {given:.0f} tokens a prompt, asked for were {asked}: its tokenizer is another one"
+    requested, given = settings.load.input_tokens, export.input_tokens.mean
+    if abs(given - requested) > settings.load.input_tolerance * requested:
+        text = (
+            f"the server counts {given:.0f} tokens a prompt, asked for were {requested}: its tokenizer is another one"
+        )
         return Problem("tokenizer-mismatch", text)
     return _wrong_length(export, settings)
 
@@ -106,12 +108,12 @@ def _wrong_load(load: Load, export: AiperfExport, settings: InferenceSettings) -
 
 
 def _wrong_length(export: AiperfExport, settings: InferenceSettings) -> Problem | None:
-    asked, given = settings.load.output_tokens, export.output_tokens
+    requested, given = settings.load.output_tokens, export.output_tokens
     # Every output has the requested length, since an end-of-sequence token does not end it (ignore_eos).
-    if given.least < asked or export.mismatches:
+    if given.least < requested or export.mismatches:
         count = f"{export.mismatches} of {export.requests} answers" if export.mismatches else "some answers"
         lengths = f"{given.least:g} to {given.most:g}, {given.mean:g} on average"
-        text = f"{count} are of another length than {asked} tokens: {lengths}"
+        text = f"{count} are of another length than {requested} tokens: {lengths}"
         return Problem("short-answers", text, bad=True)
     return None
 

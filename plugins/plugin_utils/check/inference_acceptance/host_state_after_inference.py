@@ -16,9 +16,9 @@ SPEC = growth_spec(
 )
 
 
-def judge(seen: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return what grew between the readings before and after the load, in the gate that made it."""
-    return judge_growth(SPEC, seen, context)
+    return judge_growth(SPEC, observed, context)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -77,10 +77,10 @@ def _judge(answer: Answer, results: Results, host: PlannedHost, alike: bool) -> 
     if odd := _contradiction(server, smoke):
         hint = "read the server's log, and compare its release with the one that the gate names; run the gate again"
         return answer.unknown("smoke-inconsistent", odd, hint, **details)
-    silent = _silent(server, copies)
-    if silent:
+    not_reporting = _not_reporting(server, copies)
+    if not_reporting:
         hint = "with an image before vLLM 0.12 name a newer one; else read the server's log, then run the gate again"
-        return answer.unknown("engines-unasked", silent, hint, **details)
+        return answer.unknown("engines-unasked", not_reporting, hint, **details)
     every = f" from each of {copies} engines" if copies > 1 else ""
     text = f"{shown.text.strip()[:60]!r}, {shown.completion_tokens} tokens, the same every time{every}"
     return answer.passed(text, **details)
@@ -96,7 +96,7 @@ def _contradiction(server: Server, smoke: SmokeSettings) -> str:
     return f"counts {' and '.join(map(str, prompts))} tokens in one prompt" if len(prompts) > 1 else ""
 
 
-def _silent(server: Server, copies: int) -> str:
+def _not_reporting(server: Server, copies: int) -> str:
     """Return why it is not known that every engine responded, by the server's own count. Empty: every one did."""
     if copies == 1:
         return "" if len(server.answers) >= _ASKED else "it was asked once, twice is needed"

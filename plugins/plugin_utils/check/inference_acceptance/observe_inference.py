@@ -162,8 +162,8 @@ def ask_engines(route: Route, settings: InferenceSettings, copies: int, session:
     counts = _Counts(session or HttpSession(route))
     open_engines = list(range(copies))
     for _round in range(_ROUNDS):
-        for asked in map_bounded(lambda engine: _to_engine(route, settings, engine), open_engines, _AT_ONCE):
-            answers += asked
+        for requested in map_bounded(lambda engine: _to_engine(route, settings, engine), open_engines, _AT_ONCE):
+            answers += requested
         grown = counts.grown()
         open_engines = [engine for engine in open_engines if grown.get(str(engine), 0) < 1]
         if counts.problem or not open_engines or not _well(answers):
@@ -403,10 +403,10 @@ class Servers:
         return map_bounded(lambda triple: self._ask(*triple), triples, _ASKERS)
 
     def _token(self, namespace: str, name: str, key: str) -> dict[str, Any]:
-        held = (self.session.cluster.get(SECRETS, name, namespace).get("data") or {}).get(key)
-        if not held:
+        on_hold = (self.session.cluster.get(SECRETS, name, namespace).get("data") or {}).get(key)
+        if not on_hold:
             raise InputError(f"secret {namespace}/{name}", f"has no key {key!r}.", "correct token_secret")
-        token = base64.b64encode(base64.b64decode(held).strip()).decode()
+        token = base64.b64encode(base64.b64decode(on_hold).strip()).decode()
         metadata = {"name": _TOKEN_SECRET, "labels": self.session.namespace.labels}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {_TOKEN_KEY: token}}
 
@@ -466,8 +466,8 @@ class Servers:
             time.sleep(_PAUSE_S)
         if self.settings.server.name not in found.models:
             return found
-        asked = ask_engines(route, self.settings, host.gpus // self.settings.server.tensor_parallel, http)
-        return replace(found, answers=asked.answers, engines=asked.engines, uncounted=asked.uncounted)
+        requested = ask_engines(route, self.settings, host.gpus // self.settings.server.tensor_parallel, http)
+        return replace(found, answers=requested.answers, engines=requested.engines, uncounted=requested.uncounted)
 
     def _ended(self, found: Server, result: ServerResult) -> Server:
         error = self.settings.understand(result.log)

@@ -315,13 +315,13 @@ class InferenceSettings:
         """
         comparable = asdict(self.slo_load).items() <= asdict(self.load).items() and not self.server.api_servers
         known = self.slos.get(self.server.model, {}).get(accelerator, Slo()) if comparable else Slo()
-        stated = self.slo
+        configured = self.slo
         found = Slo(
-            throughput_per_gpu=stated.throughput_per_gpu or known.throughput_per_gpu,
-            ttft_ms=stated.ttft_ms or known.ttft_ms,
-            tpot_ms=stated.tpot_ms or known.tpot_ms,
+            throughput_per_gpu=configured.throughput_per_gpu or known.throughput_per_gpu,
+            ttft_ms=configured.ttft_ms or known.ttft_ms,
+            tpot_ms=configured.tpot_ms or known.tpot_ms,
         )
-        return found, "the site's SLO" if stated != Slo() else f"{self.server.model} on {accelerator}"
+        return found, "the site's SLO" if configured != Slo() else f"{self.server.model} on {accelerator}"
 
     def understand(self, log: str) -> ServerError | None:
         """Return what the last log lines of a server mean. None: not known."""

@@ -58,7 +58,7 @@ AnyHost = TypeVar("AnyHost", bound=HostContext[Any])
 def per_host(
     make: Callable[[CheckSpec, JudgeContext, Seen, Host], AnyHost],
     spec: CheckSpec,
-    seen: Seen,
+    observed: Seen,
     context: JudgeContext,
     judge_host: Callable[[AnyHost], Report | Outcome],
     *,
@@ -70,7 +70,7 @@ def per_host(
     Args:
         make: the gate's HostContext.
         spec: the check.
-        seen: the observation of all hosts.
+        observed: the observation of all hosts.
         context: the context of the judgement.
         judge_host: judges one host.
         before: returns the outcome of a host that cannot be judged, None if it can be.
@@ -78,7 +78,7 @@ def per_host(
     """
     outcomes: list[Outcome] = []
     for entry in context.site.in_scope:
-        host = make(spec, context, seen, entry)
+        host = make(spec, context, observed, entry)
         result = before(host) or (_sku_unknown(host) if needs_sku else None) or judge_host(host)
         if isinstance(result, Report):
             outcomes += conclude(host.answer, replace(result, findings=one_per_cause(result.findings)))

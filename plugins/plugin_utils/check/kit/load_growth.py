@@ -151,7 +151,9 @@ def unmatched_gpus(before: SmiLog, after: SmiLog) -> str:
     A GPU that the driver cannot talk to has no values and is left out.
     """
     lost = {gpu.bus_id for gpu in (*before.gpus, *after.gpus) if gpu.trouble}
-    readings = [{word for gpu in log.gpus if gpu.bus_id not in lost for word in _said(gpu)} for log in (before, after)]
+    readings = [
+        {word for gpu in log.gpus if gpu.bus_id not in lost for word in _reported(gpu)} for log in (before, after)
+    ]
     return _only_one(*readings)
 
 
@@ -169,7 +171,7 @@ def unmatched_ports(before: tuple[Hca, ...], after: tuple[Hca, ...]) -> str:
     return _only_one(*listed)
 
 
-def _said(gpu: Gpu) -> Iterable[str]:
+def _reported(gpu: Gpu) -> Iterable[str]:
     values = {
         "recovery action": gpu.recovery_action,
         "PCIe replays": gpu.replay_count,
@@ -303,12 +305,12 @@ class LoadedHost(HostContext[LoadBrackets]):
 
 def judge_growth(
     spec: CheckSpec,
-    seen: LoadBrackets,
+    observed: LoadBrackets,
     context: JudgeContext,
     before: Callable[[LoadedHost], Outcome | None] = lambda _host: None,
 ) -> tuple[Outcome, ...]:
     """Return an outcome for every host; `before` returns the outcome of a host that cannot be judged."""
-    return per_host(LoadedHost, spec, seen, context, _judge, before=lambda host: before(host) or _unseen(host))
+    return per_host(LoadedHost, spec, observed, context, _judge, before=lambda host: before(host) or _unseen(host))
 
 
 def _unseen(host: LoadedHost) -> Outcome | None:
@@ -325,8 +327,8 @@ def _unseen(host: LoadedHost) -> Outcome | None:
             if _no_counters(host, fact):
                 continue
             if isinstance(value, ProbeFailure) or value is None:
-                said = value.text if isinstance(value, ProbeFailure) else "nothing"
-                text = f"`{load_host_tools().of_fact(fact).shown}` {moment} the load: {said}"
+                reported = value.text if isinstance(value, ProbeFailure) else "nothing"
+                text = f"`{load_host_tools().of_fact(fact).shown}` {moment} the load: {reported}"
                 return host.answer.unknown("host-state-unreadable", text[:400], again, evidence=_evidence(host))
     return None
 
@@ -432,9 +434,9 @@ def _gpus(host: LoadedHost, before: SmiLog, after: SmiLog) -> list[Finding]:
         part = host.part(SubjectKind.GPU, f"gpu{index}")
         found = _gpu(host, gpu, now) if now is not None and not now.trouble else []
         if not gpu.trouble and (now is None or now.trouble):
-            said = f"the driver says {now.trouble!r}" if now is not None else "not listed any more"
+            reported = f"the driver says {now.trouble!r}" if now is not None else "not listed any more"
             hint = "drain the node and reboot it; read the kernel log for its XID first"
-            found = [Finding(cause="gpu-lost-under-load", text=f"{gpu.bus_id}: {said}", hint=hint)]
+            found = [Finding(cause="gpu-lost-under-load", text=f"{gpu.bus_id}: {reported}", hint=hint)]
         findings += [replace(finding, text=f"{gpu.bus_id}: {finding.text}" if now and not now.trouble else finding.text,
                              subjects=(part,)) for finding in found]  # fmt: skip
     return findings

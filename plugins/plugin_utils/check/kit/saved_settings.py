@@ -164,10 +164,10 @@ def _require_the_runs(saved: Mapping[str, Any], kind: type[Any], key: str, run_d
         wrong = known[name].problems(value, f"{where}: setting {name}")
         if wrong:
             raise wrong[0]
-    stated = read_settings(run_dir, dict).get(key, {})
-    own = by_name(kind, to_plain(settings_for(kind, key, {}, stated)), where)
+    configured = read_settings(run_dir, dict).get(key, {})
+    own = by_name(kind, to_plain(settings_for(kind, key, {}, configured)), where)
     before, now = (_masked(settings) for settings in (own, saved))
-    for name in stated.keys() & now.keys():
+    for name in configured.keys() & now.keys():
         if now[name] != before[name]:
             reason = f"its setting {name} is {now[name]}, the run's own is {before[name]}."
             raise InputError(where, reason, f"run gate {key} again")
@@ -197,7 +197,7 @@ def observer_with_settings(
     return Observer(key, result, observe, restore, saved=result)
 
 
-def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def stated_by_thresholds(run_dir: Path, configured: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return those of these values that no layer above the thresholds (recipe, SKU, site) set in that run.
 
     Raises:
@@ -205,7 +205,7 @@ def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]])
     """
     saved = saved_entries(run_dir)
     found: dict[str, dict[str, Any]] = {}
-    for key, options in stated.items():
+    for key, options in configured.items():
         entries = saved.get(key, {})
         mine = {
             name: value

@@ -207,21 +207,21 @@ def _declared(kind: type[Any], path: tuple[str, ...], use: Use) -> Iterator[Sett
         if _PART in entry.metadata:
             yield from _declared(hints[entry.name], place, entry.metadata[_PART])
             continue
-        said: _Declared = entry.metadata[_SETTING]
+        reported: _Declared = entry.metadata[_SETTING]
         yield Setting(
-            name=said.name or entry.name,
+            name=reported.name or entry.name,
             path=place,
             type=hints[entry.name],
-            meaning=said.meaning,
-            unit=said.unit,
-            use=said.use or use,
-            minimum=said.minimum,
-            above=said.above,
-            maximum=said.maximum,
-            below=said.below,
-            keys=said.keys,
-            release_only=said.release_only,
-            default=said.default,
+            meaning=reported.meaning,
+            unit=reported.unit,
+            use=reported.use or use,
+            minimum=reported.minimum,
+            above=reported.above,
+            maximum=reported.maximum,
+            below=reported.below,
+            keys=reported.keys,
+            release_only=reported.release_only,
+            default=reported.default,
             module=kind.__module__,
         )
 

@@ -97,7 +97,7 @@ def shipped_layers(kinds: Kinds, extra: Sequence[str | Path] = ()) -> list[Layer
         for kind in classes:
             if defaults := defaults_of(kind):
                 found.setdefault(_source(kind), {}).setdefault(key, {}).update(defaults)
-    layers = [Layer(source, stated, release=True) for source, stated in found.items()]
+    layers = [Layer(source, configured, release=True) for source, configured in found.items()]
     return [*layers, *threshold_layers(extra)]
 
 
@@ -227,7 +227,7 @@ def resolved(ours: Mapping[str, Any], saved: Mapping[str, Any] | None, *above: M
 def settings_for(
     kind: type[T],
     key: str,
-    stated: Mapping[str, Any],
+    configured: Mapping[str, Any],
     saved: Mapping[str, Any] | None = None,
     sku: Mapping[str, Any] | None = None,
 ) -> T:
@@ -236,17 +236,19 @@ def settings_for(
     Args:
         kind: the class.
         key: gate or check id.
-        stated: what the site configures; it wins.
+        configured: what the site configures; it wins.
         saved: values by name that were saved with the run (see resolved).
         sku: what the SKU of the host sets, for a check of one host.
 
     Raises:
         InputError: a value is wrong. Preflight refuses it before, unless the run skipped preflight.
     """
-    return build(kind, resolved(shipped(key, kind), saved, sku or {}, stated), f"{SITE}.{key}")
+    return build(kind, resolved(shipped(key, kind), saved, sku or {}, configured), f"{SITE}.{key}")
 
 
-def checked_settings(kind: type[T], key: str, stated: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> T:
+def checked_settings(
+    kind: type[T], key: str, configured: Mapping[str, Any], saved: Mapping[str, Any] | None = None
+) -> T:
     """Return the typed settings of a gate or check (see settings_for) for an observer, which relies on them.
 
     Raises:
@@ -254,8 +256,8 @@ def checked_settings(kind: type[T], key: str, stated: Mapping[str, Any], saved: 
     """
     kinds = {key: (kind, GateSettings) if key in GATE_IDS else (kind,)}
     lower = resolved(shipped(key, *kinds[key]), saved)
-    layers = (Layer(_RELEASE, {key: lower}, release=True), Layer(SITE, {key: stated}))
+    layers = (Layer(_RELEASE, {key: lower}, release=True), Layer(SITE, {key: configured}))
     problems = load_settings(kinds, layers)[1]
     if problems:
         raise ProblemsError(f"settings of {key}", tuple(problems))
-    return settings_for(kind, key, stated, saved)
+    return settings_for(kind, key, configured, saved)

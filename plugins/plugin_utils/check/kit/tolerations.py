@@ -16,9 +16,9 @@ def tolerations_of(context: ObserveContext | JudgeContext) -> tuple[Toleration, 
     Raises:
         InputError: the site configures one that is not valid.
     """
-    stated = tolerations_with(context.settings_of(GATE, GpuStackSettings).tolerations)
+    configured = tolerations_with(context.settings_of(GATE, GpuStackSettings).tolerations)
     tests_a_wave = isinstance(context, ObserveContext) and bool(context.roll)
-    return (*stated, CORDON) if tests_a_wave else stated
+    return (*configured, CORDON) if tests_a_wave else configured
 
 
 def cluster_queue_of(context: ObserveContext) -> str:

@@ -79,17 +79,17 @@ class DlUnit(NodeTest):
         if early is not None:
             return early
         log, problem = read_host(result.state, result.reason, log_of(result), self._gpus(host))
-        said = _said(host, log) if log else {}
+        reported = _reported(host, log) if log else {}
         if problem is None and log is not None:
             text = f"{len(log.tests)} GPUs gave the same bits in {log.repeats} runs of every operation{_at_work(log)}"
             return result_of(
-                self.id, cycle_id, host, result, started_s, Status.PASSED, rating=Rating.GOOD, summary=text, **said
+                self.id, cycle_id, host, result, started_s, Status.PASSED, rating=Rating.GOOD, summary=text, **reported
             )
         cause, text, bad = (problem.cause, problem.text, problem.bad) if problem else ("no-output", "no log", False)
         return result_of(
             self.id, cycle_id, host, result, started_s, Status.FAILED if bad else Status.OTHER,
             rating=Rating.BAD if bad else Rating.UNKNOWN, cause=cause,
-            summary=f"{host.name}: {text}; {hint_for(cause, HINTS, text)}", **said,
+            summary=f"{host.name}: {text}; {hint_for(cause, HINTS, text)}", **reported,
         )  # fmt: skip
 
     def blamed(self, host: BenchmarkHost, result: JobResult) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def _at_work(log: DlUnitLog) -> str:
     )
 
 
-def _said(host: BenchmarkHost, log: DlUnitLog) -> dict[str, object]:
+def _reported(host: BenchmarkHost, log: DlUnitLog) -> dict[str, object]:
     """Return cohort, parts, digests and figures from a log; digests and figures only of GPUs that ended their test."""
     whole = [test for test in log.tests if test.ended and test.identity is not None]
     named = [(test, test.identity) for test in log.tests if test.identity is not None]

@@ -94,11 +94,11 @@ class NcclLoop(NodeTest):
         want, planned = self._want(host), self._jobs.plan.host(host.name)
         record = self._jobs.record(want, self.job(result.name, host), result)
         run = parse_run(record, result.log, settings)
-        said = self._said(planned, run)
-        status, rating, cause, summary = said.judged()
+        reported = self._said(planned, run)
+        status, rating, cause, summary = reported.judged()
         return result_of(
             self.id, cycle_id, host, result, started_s, status, rating=rating, cause=cause, summary=summary,
-            cohort=said.cohort, figures=said.figures, parts=self._parts(planned),
+            cohort=reported.cohort, figures=reported.figures, parts=self._parts(planned),
         )  # fmt: skip
 
     def _parts(self, host: PlannedHost) -> dict[str, str]:

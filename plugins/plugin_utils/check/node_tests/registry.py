@@ -35,8 +35,8 @@ def node_tests() -> dict[str, type[NodeTest]]:
     return found
 
 
-def enabled_tests(context: ObserveContext, asked: Sequence[str] = ()) -> tuple[NodeTest, ...]:
-    """Return the tests that cycles of this site run, each with its settings; with `asked` only those.
+def enabled_tests(context: ObserveContext, requested: Sequence[str] = ()) -> tuple[NodeTest, ...]:
+    """Return the tests that cycles of this site run, each with its settings; with `requested` only those.
 
     Raises:
         ProblemsError: all problems of the values that the site configures for a test.
@@ -44,11 +44,11 @@ def enabled_tests(context: ObserveContext, asked: Sequence[str] = ()) -> tuple[N
     """
     tests = (kind(context) for kind in node_tests().values())
     found = tuple(test for test in tests if test.common.enabled)
-    unknown = [name for name in asked if name not in {test.id for test in found}]
+    unknown = [name for name in requested if name not in {test.id for test in found}]
     if unknown:
         known = ", ".join(test.id for test in found) or "none"
         raise InputError("tests", f"{', '.join(unknown)}: not enabled here.", f"enabled are {known}")
-    chosen = tuple(test for test in found if not asked or test.id in asked)
+    chosen = tuple(test for test in found if not requested or test.id in requested)
     if context.site.orchestrator == "slurm":
         refuse_pairs(chosen, "a cycle over Slurm")
     return chosen

@@ -109,8 +109,8 @@ class StorageIo(NodeTest):
 
 
 def _summary(found: StorageReading) -> str:
-    told = [f"{name} {item.mib_s:,.0f} MiB/s, p99 {item.ms['p99']:.3g} ms" for name, item in found.patterns.items()]
-    return f"written, read back and compared; {'; '.join(told)}"
+    reported = [f"{name} {item.mib_s:,.0f} MiB/s, p99 {item.ms['p99']:.3g} ms" for name, item in found.patterns.items()]
+    return f"written, read back and compared; {'; '.join(reported)}"
 
 
 def _figures(found: StorageReading) -> tuple[Figure, ...]:

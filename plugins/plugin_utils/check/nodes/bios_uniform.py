@@ -27,22 +27,22 @@ SPEC = CheckSpec(
 _NAME = "BIOS"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the firmware against that of most machines of a product, or against the configured one where there is
     one."""
     versions = PartVersions(
         SPEC,
-        {host.name: _machine(seen, host.name) for host in context.site.in_scope},
+        {host.name: _machine(observed, host.name) for host in context.site.in_scope},
         lambda host, _name: host.answer.subject,
         word="BIOS version",
         needs="dmi",
         stated=context.settings_of(SPEC.id, VersionSettings).version,
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
-def _machine(seen: FleetFacts, name: str) -> tuple[Part, ...]:
-    table = seen.hosts[name].read("dmi", DmiTable) if name in seen.hosts else None
+def _machine(observed: FleetFacts, name: str) -> tuple[Part, ...]:
+    table = observed.hosts[name].read("dmi", DmiTable) if name in observed.hosts else None
     if table is None or isinstance(table, ProbeFailure):
         return ()
     system = next(iter(table.of_kind(dmidecode.SYSTEM)), None)

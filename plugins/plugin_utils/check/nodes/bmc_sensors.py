@@ -60,11 +60,11 @@ def _sensor(line: str) -> Sensor:
     match = _ROW.fullmatch(line.rstrip())
     if match is None or match.group(3) not in _STATES:
         raise unreadable(_TOOL, line, "`Ambient Temp | 20 degrees C | ok`")
-    name, said, state = (part.strip() for part in match.groups())
-    reading = _READING.fullmatch(said)
+    name, reported, state = (part.strip() for part in match.groups())
+    reading = _READING.fullmatch(reported)
     if reading is not None:
         return Sensor(name, state, float(reading.group(1)), reading.group(2))
-    if not _DISCRETE.fullmatch(said) and state == "ok":
+    if not _DISCRETE.fullmatch(reported) and state == "ok":
         raise unreadable(_TOOL, line, "a number with its unit, or bits such as 0x00")
     return Sensor(name, state, None)
 
@@ -99,9 +99,9 @@ _WARNING = ("nc", "lnc", "unc")
 _NO_DEVICE = "could not open device"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host: critical fails, non-critical is for a person to decide."""
-    return per_host(SPEC, seen, context, _judge)
+    return per_host(SPEC, observed, context, _judge)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

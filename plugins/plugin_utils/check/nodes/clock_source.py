@@ -28,10 +28,10 @@ SPEC = CheckSpec(
 _SLOW = frozenset(("hpet", "acpi_pm", "jiffies", "pit"))
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host. A clock outside the processor slows every reading of the time; a clock source that differs from
     most hosts is marginal."""
-    found = {host.name: _source(seen, host.name) for host in context.site.in_scope}
+    found = {host.name: _source(observed, host.name) for host in context.site.in_scope}
     versions = PartVersions(
         SPEC,
         {name: _compared(source) for name, source in found.items()},
@@ -40,13 +40,13 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         needs="clock_source",
         rules=lambda host: _rules(found[host.name]),
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
-def _source(seen: FleetFacts, name: str) -> str:
+def _source(observed: FleetFacts, name: str) -> str:
     """Return the clock source, empty where it is not known."""
-    said = seen.hosts[name].read("clock_source", str) if name in seen.hosts else ""
-    return "" if isinstance(said, ProbeFailure) else said
+    reported = observed.hosts[name].read("clock_source", str) if name in observed.hosts else ""
+    return "" if isinstance(reported, ProbeFailure) else reported
 
 
 def _compared(source: str) -> tuple[Part, ...]:

@@ -187,16 +187,18 @@ _LEAST_HOSTS = 3
 _GOOD_LEAP = ("Normal", "Insert second", "Delete second")
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host.
 
     An offset of 0 without a source means nothing, so leap status and stratum come first. Without chrony, another
     service that keeps the clock is equally good.
     """
-    strata = sorted(found for host in context.site.in_scope if (found := _stratum(seen, host.name)) is not None)
+    strata = sorted(found for host in context.site.in_scope if (found := _stratum(observed, host.name)) is not None)
     usual = median_low(strata) if strata else None
     offsets = {
-        host.name: seen.hosts[host.name].clock_off_s for host in context.site.in_scope if host.name in seen.hosts
+        host.name: observed.hosts[host.name].clock_off_s
+        for host in context.site.in_scope
+        if host.name in observed.hosts
     }
     fleet = _fleet({name: (off[0], off[1]) for name, off in offsets.items() if off})
     apart = shared_outcome(lambda first: _controller_apart(first, fleet))
@@ -209,7 +211,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         limit_s = host.settings(ClockSyncSettings).fleet_offset_s
         return apart(host) if not result.findings and fleet.controller_apart(limit_s) else result
 
-    return each_once(per_host(SPEC, seen, context, judge_host))
+    return each_once(per_host(SPEC, observed, context, judge_host))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +257,11 @@ def _controller_apart(first: NodeContext, fleet: _Offsets) -> Outcome:
     return first.answer.marginal("clock-controller-apart", text, hint, more_subjects=others)
 
 
-def _stratum(seen: FleetFacts, name: str) -> int | None:
+def _stratum(observed: FleetFacts, name: str) -> int | None:
     """Return the stratum of a host whose clock follows a source, else None."""
-    if name not in seen.hosts:
+    if name not in observed.hosts:
         return None
-    clock, daemon = seen.hosts[name].clock, seen.hosts[name].read("ntp", NtpDaemon)
+    clock, daemon = observed.hosts[name].clock, observed.hosts[name].read("ntp", NtpDaemon)
     found = daemon if isinstance(clock, ProbeFailure) else clock
     return found.stratum if not isinstance(found, ProbeFailure) and 0 < found.stratum < _UNSYNCHRONISED else None
 
@@ -301,11 +303,11 @@ def _judge(host: NodeContext) -> Report | Outcome:
             )
         return host.tool_failure("clock", clock)
     lost = clock.leap_status not in _GOOD_LEAP or not 0 < clock.stratum < _UNSYNCHRONISED
-    said = f"leap status {clock.leap_status!r}, stratum {clock.stratum}" if lost else ""
+    reported = f"leap status {clock.leap_status!r}, stratum {clock.stratum}" if lost else ""
     if clock.local:
-        said = f"chronyd follows no source: reference {clock.reference} is its own clock (local mode)"
+        reported = f"chronyd follows no source: reference {clock.reference} is its own clock (local mode)"
     return _offset(
-        host, clock.offset_s, lost=said, hints=(_HINT, _HINT), source="clock", stratum=clock.stratum,
+        host, clock.offset_s, lost=reported, hints=(_HINT, _HINT), source="clock", stratum=clock.stratum,
         error_bound_s=clock.error_bound_s,
     )  # fmt: skip
 

@@ -77,30 +77,30 @@ SPEC = CheckSpec(
 _NONE = "none"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host. Another governor than the configured one fails; without one, a difference may be intended, so a
     person decides."""
     versions = PartVersions(
         SPEC,
-        {host.name: _compared(seen, context, host.name, host.sku) for host in context.site.in_scope},
+        {host.name: _compared(observed, context, host.name, host.sku) for host in context.site.in_scope},
         lambda host, _name: host.answer.subject,
         word="CPU governor",
         needs="governors",
         rules=_rules,
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
-def _compared(seen: FleetFacts, context: JudgeContext, name: str, sku: str) -> tuple[Part, ...]:
-    governors = seen.hosts[name].read("governors", dict) if name in seen.hosts else {}
-    if name not in seen.hosts or isinstance(governors, ProbeFailure):
+def _compared(observed: FleetFacts, context: JudgeContext, name: str, sku: str) -> tuple[Part, ...]:
+    governors = observed.hosts[name].read("governors", dict) if name in observed.hosts else {}
+    if name not in observed.hosts or isinstance(governors, ProbeFailure):
         return ()
     if context.settings_of(SPEC.id, CpuGovernorSettings, sku).governor:
         return ()
-    return (Part("processors", ("processors",), _said(governors)),)
+    return (Part("processors", ("processors",), _reported(governors)),)
 
 
-def _said(governors: Mapping[str, int]) -> str:
+def _reported(governors: Mapping[str, int]) -> str:
     """Return the governors as a text; how many processors have each is named only where they differ within the host."""
     if len(governors) < 2:
         return next(iter(governors), _NONE)
@@ -108,15 +108,17 @@ def _said(governors: Mapping[str, int]) -> str:
 
 
 def _rules(host: NodeContext) -> list[Finding]:
-    stated, governors = host.settings(CpuGovernorSettings).governor, host.facts.values["governors"]
-    if not stated or set(governors) == {stated}:
+    configured, governors = host.settings(CpuGovernorSettings).governor, host.facts.values["governors"]
+    if not configured or set(governors) == {configured}:
         return []
     if not governors:
-        text = f"the kernel sets no frequency here (a virtual machine?), expected governor {stated}"
+        text = f"the kernel sets no frequency here (a virtual machine?), expected governor {configured}"
         hint = f"state no governor for SKU {host.entry.sku}, or set it where the machine's clocks are set"
         return [Finding(cause="cpu-governor-not-shown", text=text, hint=hint, marginal=True)]
-    text = f"CPU governor {_said(governors)}, expected {stated} on all"
-    hint = f"`cpupower frequency-set -g {stated}` on the node, and make it last over boots (tuned, cpupower.service)"
+    text = f"CPU governor {_reported(governors)}, expected {configured} on all"
+    hint = (
+        f"`cpupower frequency-set -g {configured}` on the node, and make it last over boots (tuned, cpupower.service)"
+    )
     return [Finding(cause="cpu-governor-wrong", text=text, hint=hint)]
 
 

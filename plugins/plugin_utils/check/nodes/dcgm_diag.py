@@ -41,22 +41,22 @@ _SETTING = re.compile(r"persistence|permission|environment|library|denylist|nouv
 _Pairs = list[tuple[DiagTest, DiagResult]]
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host: Fail fails, Warn (and a Pass with warnings) is marginal, a required test that did not run is
     unknown."""
-    return per_host(SPEC, seen, context, _judge, needs=("diag",))
+    return per_host(SPEC, observed, context, _judge, needs=("diag",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
     diag, wanted = value_of(host.facts.diag), host.settings(DcgmDiagSettings).level
-    seen = {"evidence": host.evidence("diag")}
+    observed = {"evidence": host.evidence("diag")}
     if diag.runtime_error:
         hint = "`dcgmi discovery -l`, `systemctl status nvidia-dcgm` on the node"
-        return host.answer.unknown("dcgm-diag-not-run", f"did not run: {diag.runtime_error[:300]}", hint, **seen)
+        return host.answer.unknown("dcgm-diag-not-run", f"did not run: {diag.runtime_error[:300]}", hint, **observed)
     if 0 < host.facts.diag_level < wanted:
         text = f"level {host.facts.diag_level} was run, level {wanted} is required"
         return host.answer.unknown(
-            "dcgm-diag-level", text, "set gpufleet_nodes_diag_level to the required level", **seen
+            "dcgm-diag-level", text, "set gpufleet_nodes_diag_level to the required level", **observed
         )
     results = [(test, result) for test in diag.tests for result in test.results]
     failed = [pair for pair in results if pair[1].status == "fail"]
@@ -99,27 +99,27 @@ def _open_question(host: NodeContext, diag: DiagReport, wanted: int) -> Report |
         for name in required
         if any(r.status in ("skip", "not run") for test in _named(diag, name) for r in test.results)
     ]
-    seen = {"evidence": host.evidence("diag")}
+    observed = {"evidence": host.evidence("diag")}
     if skipped:
         text = f"required tests were skipped: {', '.join(skipped)}"
         hint = f"`dcgmi diag -r {wanted}` on the node says why (MIG mode, busy GPUs, ECC off)"
-        return host.answer.unknown("dcgm-diag-skipped", text, hint, **seen)
+        return host.answer.unknown("dcgm-diag-skipped", text, hint, **observed)
     again = f"run `dcgmi diag -r {wanted} -j` again; `dcgmi discovery -l` must list all GPUs"
     if absent:
         text = f"required tests are not in the report: {', '.join(absent)}"
-        return host.answer.unknown("dcgm-diag-incomplete", text, again, **seen)
+        return host.answer.unknown("dcgm-diag-incomplete", text, again, **observed)
     partial = [text for name in required if (text := _uncovered(host, diag, name))]
     if partial:
         return host.answer.unknown(
-            "dcgm-diag-incomplete", f"not all GPUs were tested: {'; '.join(partial)}", again, **seen
+            "dcgm-diag-incomplete", f"not all GPUs were tested: {'; '.join(partial)}", again, **observed
         )
     status = host.facts.exits.get("diag", 0)
     if not host.facts.diag_level:
         text = "no test failed, and the command of the diagnostic does not say at which level it ran"
-        return host.answer.unknown("dcgm-diag-level", text, again, **seen)
+        return host.answer.unknown("dcgm-diag-level", text, again, **observed)
     if status:
         text = f"no test failed, and dcgmi ended with {status}"
-        return host.answer.unknown("dcgm-diag-exit-status", text, again, **seen)
+        return host.answer.unknown("dcgm-diag-exit-status", text, again, **observed)
     return _report(host, diag, wanted)
 
 
@@ -215,9 +215,9 @@ def _is_heat(result: DiagResult) -> bool:
 
 
 def _text(test: DiagTest, result: DiagResult) -> str:
-    said = "; ".join(warning.text for warning in result.warnings)[:240]
+    reported = "; ".join(warning.text for warning in result.warnings)[:240]
     gpus = f" on GPU {', '.join(map(str, result.gpus))}" if result.gpus else ""
-    return f"{test.name}: {result.status}{gpus}{': ' + said if said else ''}"
+    return f"{test.name}: {result.status}{gpus}{': ' + reported if reported else ''}"
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -76,9 +76,9 @@ def _lines(place: str, value: Any, depth: int) -> Iterator[HealthLine]:
     if depth > _DEEPEST:
         raise unreadable(_TOOL, f"more than {_DEEPEST} levels", "a report of GPUs and switches")
     entry = an_object(value, _TOOL, place)
-    said = entry.get("value")
-    if said is not None and str(said).strip():
-        yield HealthLine(place, str(said).strip()[:400])
+    reported = entry.get("value")
+    if reported is not None and str(reported).strip():
+        yield HealthLine(place, str(reported).strip()[:400])
     for name, child in an_object(entry.get("children", {}), _TOOL, f"children of {place}").items():
         yield from _lines(f"{place} / {name}", child, depth + 1)
 
@@ -111,9 +111,9 @@ _IMEX = re.compile(r"\bIMEX (?:daemon|domain)\b", re.I)
 _NVLINK_DOWN = re.compile(r"\bNvLink link \d+ is currently down\b", re.I)
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host: Failure fails, Warning is for a person to decide."""
-    return per_host(SPEC, seen, context, _judge)
+    return per_host(SPEC, observed, context, _judge)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
@@ -123,15 +123,15 @@ def _judge(host: NodeContext) -> Report | Outcome:
     # A part that the SKU lacks, or that check imex-domain judges, proves nothing about the health of a GPU.
     foreign = [line for line in health.lines if _foreign(host, line.text)]
     mine = [line for line in health.lines if line.text != _HEALTHY and line not in foreign]
-    told = [f"{line.place}: {line.text}" for line in mine]
+    reported = [f"{line.place}: {line.text}" for line in mine]
     ignored = bool(foreign) and all(_sums_up(line, foreign) for line in mine)
     findings: tuple[Finding, ...] = ()
     if health.overall != _HEALTHY and not ignored:
         failed = health.overall == _FAILURE
-        more = f" and {len(told) - _LINES} more" if len(told) > _LINES else ""
+        more = f" and {len(reported) - _LINES} more" if len(reported) > _LINES else ""
         finding = Finding(
             cause="dcgm-health-failure" if failed else "dcgm-health-warning",
-            text=f"{health.overall}: {'; '.join(told[:_LINES]) or 'no line says of what'}{more}",
+            text=f"{health.overall}: {'; '.join(reported[:_LINES]) or 'no line says of what'}{more}",
             hint="`dcgmi health -c` on the node, then `dcgmi diag -r 3`; `dcgmi health -s a` begins to watch anew",
             marginal=not failed,
         )
@@ -158,9 +158,9 @@ def _foreign(host: NodeContext, text: str) -> bool:
 
 
 def _unread(host: NodeContext, failure: ProbeFailure) -> Report | Outcome:
-    asked = host.context.settings_of(DCGM_DIAG, DcgmDiagSettings, host.entry.sku).level > 0
+    requested = host.context.settings_of(DCGM_DIAG, DcgmDiagSettings, host.entry.sku).level > 0
     if _NO_WATCHES in failure.text.lower():
-        instead = "; the diagnostic judges its GPUs" if asked else ", and no diagnostic is asked of it"
+        instead = "; the diagnostic judges its GPUs" if requested else ", and no diagnostic is asked of it"
         text = f"nobody has DCGM watch the health of this host{instead}"
         if host.settings(DcgmHealthSettings).watches_required:
             hint = "`dcgmi health -s a` on the node; its watches need a minute until they know"
@@ -171,7 +171,7 @@ def _unread(host: NodeContext, failure: ProbeFailure) -> Report | Outcome:
     if isinstance(diag, ProbeFailure) and diag.kind == failure.kind:
         # The same program did not run for the diagnostic, and check dcgm-diag reports it.
         return host.answer.blocked(by=DCGM_DIAG, because="`dcgmi` gave nothing usable")
-    if failure.kind == "missing" and not asked and not host.settings(DcgmHealthSettings).watches_required:
+    if failure.kind == "missing" and not requested and not host.settings(DcgmHealthSettings).watches_required:
         return Report(summary="DCGM is not installed, and no diagnostic is asked of it", evidence=host.evidence(_FACT))
     return host.tool_failure(_FACT, failure)
 

@@ -90,9 +90,9 @@ SPEC = CheckSpec(
 _FACT, _ROOT = "disk_space", "/"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every file system that one of these paths is on."""
-    return per_host(SPEC, seen, context, _judge, needs=(_FACT,))
+    return per_host(SPEC, observed, context, _judge, needs=(_FACT,))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

@@ -27,12 +27,12 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the driver of every host against setting `version`, else against that of most hosts; the minority fails."""
     versions = {
         host.name: smi.driver_version
         for host in context.site.in_scope
-        if host.name in seen.hosts and isinstance(smi := seen.hosts[host.name].smi, SmiLog)
+        if host.name in observed.hosts and isinstance(smi := observed.hosts[host.name].smi, SmiLog)
     }
     same = uniformity(versions, context.settings_of(SPEC.id, VersionSettings).version)
     hint = "state the right one: gpufleet_settings: {driver-uniform: {version: ...}}"
@@ -43,7 +43,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     def judge_host(host: NodeContext) -> Report | Outcome:
         return _judge(host, same) if same.expected else split(host)
 
-    return each_once(per_host(SPEC, seen, context, judge_host, needs=("smi",)))
+    return each_once(per_host(SPEC, observed, context, judge_host, needs=("smi",)))
 
 
 def _judge(host: NodeContext, same: Uniformity) -> Report:

@@ -88,10 +88,10 @@ _HINT = (
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge that there are as many devices as the SKU has. Without libfabric on the host, those with a kernel driver
     count."""
-    return per_host(SPEC, seen, context, _judge)
+    return per_host(SPEC, observed, context, _judge)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

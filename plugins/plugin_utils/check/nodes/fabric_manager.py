@@ -27,9 +27,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge hosts with NVSwitches of their own; others need no fabric manager."""
-    return per_host(SPEC, seen, context, _judge)
+    return per_host(SPEC, observed, context, _judge)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

@@ -62,17 +62,17 @@ _NO_HANDLE = re.compile(r"unable to determine the device handle for (?:gpu ?\d*:
 _INFOROM_CORRUPTED = 14
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge count, identity, memory and state of the GPUs as the driver lists them."""
-    uuids, serials = _owners(seen)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, uuids, serials))
+    uuids, serials = _owners(observed)
+    return per_host(SPEC, observed, context, lambda host: _judge(host, uuids, serials))
 
 
-def _owners(seen: FleetFacts) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def _owners(observed: FleetFacts) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Return the hosts of every UUID (once per GPU) and of every serial (once per host)."""
     uuids: dict[str, list[str]] = {}
     serials: dict[str, list[str]] = {}
-    for name, facts in seen.hosts.items():
+    for name, facts in observed.hosts.items():
         if not isinstance(facts.smi, SmiLog):
             continue
         for gpu in facts.smi.gpus:
@@ -143,17 +143,17 @@ def _report(host: NodeContext, smi: SmiLog, findings: tuple[Finding, ...]) -> Re
 def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
     """Return the outcome where the driver lists nothing: a missing driver was observed, a tool without output is
     unknown."""
-    said = failure.text.lower()
+    reported = failure.text.lower()
     details = {"evidence": host.evidence("smi", failure.text)}
-    if any(text in said for text in _NO_DRIVER):
+    if any(text in reported for text in _NO_DRIVER):
         if reason := not_started(host):
             return _unstarted(host, "the NVIDIA driver is not loaded", reason, details)
         hint = "`systemctl status nvidia-persistenced; dmesg | grep NVRM; modprobe nvidia` on the node"
         return host.answer.failed("driver-not-loaded", "the NVIDIA driver is not loaded", hint, **details)
-    if _MISMATCH in said:
+    if _MISMATCH in reported:
         text = "the loaded kernel driver and the installed library differ in version"
         return host.answer.failed("driver-library-mismatch", text, "reboot the node, or reload the driver", **details)
-    if _NO_DEVICE in said:
+    if _NO_DEVICE in reported:
         pci = host.facts.pci
         if not isinstance(pci, ProbeFailure) and not nvidia_gpus(pci):
             return host.answer.blocked(by="pci-census", because="no GPU listed, and none that answers on the PCI bus")
@@ -161,7 +161,7 @@ def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
         if reason := not_started(host):
             return _unstarted(host, text, reason, details)
         return host.answer.failed("gpu-missing", text, _RESET, **details)
-    if handle := _NO_HANDLE.search(said):
+    if handle := _NO_HANDLE.search(reported):
         address = pci_address(handle.group(1))
         text = f"{address}: the driver says {handle.group(2).strip()!r}, so that nvidia-smi lists no GPU of this host"
         return host.answer.failed("gpu-lost", text, _RESET, more_subjects=(host.gpu(address),), **details)
@@ -171,8 +171,8 @@ def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
 def _unstarted(host: NodeContext, text: str, reason: NotStarted, details: dict[str, Any]) -> Outcome:
     """Return the outcome of GPUs for which the kernel log has the reason why the driver did not start them."""
     parts = tuple(host.gpu(address) for address in reason.addresses)
-    said = f"{text}; the driver in the kernel log: {reason.line}"
-    return host.answer.failed(reason.cause, said, reason.hint, more_subjects=parts, **details)
+    reported = f"{text}; the driver in the kernel log: {reason.line}"
+    return host.answer.failed(reason.cause, reported, reason.hint, more_subjects=parts, **details)
 
 
 def _count_findings(host: NodeContext, smi: SmiLog) -> list[Finding]:
@@ -190,11 +190,11 @@ def _count_findings(host: NodeContext, smi: SmiLog) -> list[Finding]:
     where = f" (not {', '.join(gone)})" if gone else ""
     counted = "" if smi.count_agrees else f", while the driver counts {smi.attached_gpus}"
     reason = not_started(host, gone) if gone else None
-    said = f"; the driver in the kernel log: {reason.line}" if reason else ""
+    reported = f"; the driver in the kernel log: {reason.line}" if reason else ""
     return [
         Finding(
             cause=reason.cause if reason else "gpu-missing",
-            text=f"{listed} of {count(expected, 'GPU')} listed{where}{counted}{said}",
+            text=f"{listed} of {count(expected, 'GPU')} listed{where}{counted}{reported}",
             hint=reason.hint if reason else _RESET,
             subjects=tuple(host.gpu(address) for address in gone),
         )

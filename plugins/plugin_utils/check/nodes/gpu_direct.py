@@ -36,10 +36,10 @@ def parse(text: str) -> Kind:
     Raises:
         InputError: another licence.
     """
-    said = plain(text).strip()
-    if said not in _KINDS:
-        raise unreadable(_TOOL, said, " or ".join(f"`{word}`" for word in _KINDS))
-    return _KINDS[said]
+    reported = plain(text).strip()
+    if reported not in _KINDS:
+        raise unreadable(_TOOL, reported, " or ".join(f"`{word}`" for word in _KINDS))
+    return _KINDS[reported]
 
 
 SPEC = CheckSpec(
@@ -53,9 +53,9 @@ SPEC = CheckSpec(
 _PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge which kernel module the driver has; the proprietary one needs nvidia_peermem."""
-    return per_host(SPEC, seen, context, _judge, needs=("module_licence", "modules"))
+    return per_host(SPEC, observed, context, _judge, needs=("module_licence", "modules"))
 
 
 def _judge(host: NodeContext) -> Report:

@@ -53,9 +53,9 @@ _RESET = (
 _SRAM_LIFE = 5
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge volatile counters. Aggregate ones are the GPU's past; of those only SRAM errors count."""
-    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+    return per_host(SPEC, observed, context, _judge, needs=("smi",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

@@ -30,10 +30,10 @@ SPEC = CheckSpec(
 _OTHER, _OURS = "nouveau", "nvidia"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host: nouveau without nvidia fails. Where the operator will install the driver a person decides,
     because the operator may unload it."""
-    return per_host(SPEC, seen, context, _judge, needs=("modules",))
+    return per_host(SPEC, observed, context, _judge, needs=("modules",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

@@ -31,12 +31,12 @@ _LIMITED = "clocks limited by a setting"
 _COMPUTE, _PROHIBITED = "compute mode", "Prohibited"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the modes of each GPU against those of most GPUs of the SKU.
 
     A GPU with other modes computes differently, or not at all, with the same driver.
     """
-    live = {host.name: _live(seen, host.name) for host in context.site.in_scope}
+    live = {host.name: _live(observed, host.name) for host in context.site.in_scope}
     known: dict[str, dict[str, None]] = {}
     for host in context.site.in_scope:
         for gpu in live[host.name]:
@@ -52,15 +52,15 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         needs="smi",
         rules=_rules,
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
-def _live(seen: FleetFacts, name: str) -> tuple[Gpu, ...]:
+def _live(observed: FleetFacts, name: str) -> tuple[Gpu, ...]:
     """Return the GPUs that the driver can talk to.
 
     GSP firmware of the driver's own version is named `of the driver`, because driver-uniform already compares drivers.
     """
-    smi = seen.hosts[name].smi if name in seen.hosts else None
+    smi = observed.hosts[name].smi if name in observed.hosts else None
     if not isinstance(smi, SmiLog):
         return ()
     own = {_GSP: "of the driver"}

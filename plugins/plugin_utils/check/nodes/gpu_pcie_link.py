@@ -64,7 +64,7 @@ SPEC = CheckSpec(
 _RESEAT = "reseat the GPU or its riser, then reboot; replace the riser if the width stays reduced"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the width against setting `width`, the SKU, or the maximum of the GPU itself.
 
     A machine type may be wired narrower than the GPU allows: where every GPU of the SKU in the fleet has the same
@@ -72,11 +72,11 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     than half of its GPUs, is for a person too: its reason is more often a setting or the wiring than a broken part. The
     link's maximum that the driver reports is the smaller of those of GPU and host.
     """
-    widths, usual = _widths(seen, context), _usual_generations(seen, context)
-    replays = _usual_replays(seen, context)
+    widths, usual = _widths(observed, context), _usual_generations(observed, context)
+    replays = _usual_replays(observed, context)
     return per_host(
         SPEC,
-        seen,
+        observed,
         context,
         lambda host: per_gpu(
             host,
@@ -87,31 +87,31 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     )
 
 
-def _widths(seen: FleetFacts, context: JudgeContext) -> dict[str, set[int | None]]:
+def _widths(observed: FleetFacts, context: JudgeContext) -> dict[str, set[int | None]]:
     found: dict[str, set[int | None]] = {}
     for host in context.site.in_scope:
-        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        smi = observed.hosts[host.name].smi if host.name in observed.hosts else None
         if isinstance(smi, SmiLog):
             found.setdefault(host.sku, set()).update(gpu.link_width_current for gpu in smi.gpus if not gpu.trouble)
     return found
 
 
-def _usual_generations(seen: FleetFacts, context: JudgeContext) -> dict[str, int]:
+def _usual_generations(observed: FleetFacts, context: JudgeContext) -> dict[str, int]:
     """Return, by SKU, the maximum generation that the links of more than half of its GPUs have."""
     found: dict[str, Counter[int]] = {}
     for host in context.site.in_scope:
-        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        smi = observed.hosts[host.name].smi if host.name in observed.hosts else None
         if isinstance(smi, SmiLog):
             able = (gpu.link_gen_max for gpu in smi.gpus if not gpu.trouble)
             found.setdefault(host.sku, Counter()).update(number for number in able if number)
     return {sku: number for sku, counts in found.items() if (number := more_than_half(counts)) is not None}
 
 
-def _usual_replays(seen: FleetFacts, context: JudgeContext) -> dict[str, float]:
+def _usual_replays(observed: FleetFacts, context: JudgeContext) -> dict[str, float]:
     """Return, by SKU, the median of the replays of its GPUs since their drivers were loaded."""
     found: dict[str, list[int]] = {}
     for host in context.site.in_scope:
-        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        smi = observed.hosts[host.name].smi if host.name in observed.hosts else None
         for gpu in smi.gpus if isinstance(smi, SmiLog) else ():
             if gpu.replay_count is not None:
                 found.setdefault(host.sku, []).append(gpu.replay_count)

@@ -113,9 +113,9 @@ _FACT = "pcie_under_load"
 _LOADING = 2
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the best generation and the worst width of all readings under load."""
-    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+    return per_host(SPEC, observed, context, _judge, needs=("smi",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
@@ -132,18 +132,18 @@ def _judge(host: NodeContext) -> Report | Outcome:
     links = host.facts.read(_FACT, tuple)
     if isinstance(links, ProbeFailure):
         return host.tool_failure(_FACT, links)
-    told: dict[str, LoadedLink] = {link.bus_id: link for link in links}
+    reported: dict[str, LoadedLink] = {link.bus_id: link for link in links}
     idle = {gpu.bus_id: gpu.link_width_current or 0 for gpu in host.live_gpus}
     live = list(idle)
-    findings = [f for bus_id in live if bus_id in told for f in _findings(host, told[bus_id], idle[bus_id])]
-    unseen = [bus_id for bus_id in live if bus_id not in told or not told[bus_id].busy]
+    findings = [f for bus_id in live if bus_id in reported for f in _findings(host, reported[bus_id], idle[bus_id])]
+    unseen = [bus_id for bus_id in live if bus_id not in reported or not reported[bus_id].busy]
     if unseen and not findings:
         text = f"no reading of {', '.join(unseen)} at work while the diagnostic ran"
         hint = "`nvidia-smi dmon -s pct` beside `dcgmi diag -r 2` on the node; then run the gate again"
         return host.answer.unknown("pcie-not-seen-under-load", text, hint, evidence=proof)
     if not live:
         return host.answer.blocked(by="gpu-census", because="no GPU answers")
-    mine = [told[bus_id] for bus_id in live if bus_id in told and told[bus_id].busy]
+    mine = [reported[bus_id] for bus_id in live if bus_id in reported and reported[bus_id].busy]
     return Report(
         summary=f"{count(len(mine), 'link')} under load, generation {min(link.generation for link in mine)} or more",
         findings=tuple(findings),
@@ -167,8 +167,8 @@ def _findings(host: NodeContext, link: LoadedLink, idle_width: int) -> list[Find
     parts, wide = (host.gpu(link.bus_id),), max(link.width, idle_width)
     found: list[Finding] = []
     if link.busy and link.generation < link.able:
-        seen = f"generation {link.generation} in {count(link.busy, 'reading')} under load"
-        text = f"{link.bus_id}: {seen}, able to {link.able}"
+        observed = f"generation {link.generation} in {count(link.busy, 'reading')} under load"
+        text = f"{link.bus_id}: {observed}, able to {link.able}"
         hint = "reseat the GPU or its riser, compare the slot's speed in the BIOS; `lspci -vv` shows LnkSta and LnkCap"
         found.append(Finding(cause="pcie-generation-reduced", text=text, hint=hint, subjects=parts))
     elif link.busy and link.generation < expected_generation(host):

@@ -44,7 +44,7 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the mode of every GPU.
 
     A mode other than setting `expected` fails. Without that setting the minority is marginal, and a split into halves
@@ -52,31 +52,31 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """
     modes: dict[str, Counter[str]] = {}
     for host in context.site.in_scope:
-        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        smi = observed.hosts[host.name].smi if host.name in observed.hosts else None
         for gpu in smi.gpus if isinstance(smi, SmiLog) else ():
             if gpu.persistence is not None:
                 modes.setdefault(host.sku, Counter())[gpu.persistence] += 1
     return per_host(
-        SPEC, seen, context, lambda host: _judge(host, modes.get(host.entry.sku, Counter())), needs=("smi",)
+        SPEC, observed, context, lambda host: _judge(host, modes.get(host.entry.sku, Counter())), needs=("smi",)
     )
 
 
 def _judge(host: NodeContext, modes: Counter[str]) -> Report | Outcome:
-    stated = host.settings(PersistenceSettings).expected
+    configured = host.settings(PersistenceSettings).expected
     usual = more_than_any_other(modes) or ""
     need = Unreported("persistence-mode-not-reported", "persistence mode", lambda gpu: gpu.persistence is None)
     return per_gpu(
         host,
-        lambda node, gpu: _gpu(node, gpu, stated, usual),
-        lambda number: _report(host, number, stated, usual),
+        lambda node, gpu: _gpu(node, gpu, configured, usual),
+        lambda number: _report(host, number, configured, usual),
         (need,),
     )
 
 
-def _report(host: NodeContext, number: int, stated: str, usual: str) -> Report:
+def _report(host: NodeContext, number: int, configured: str, usual: str) -> Report:
     modes = sorted({gpu.persistence or "not reported" for gpu in host.live_gpus})
-    basis = Basis.RULE if stated else Basis.PEERS
-    wanted = stated or usual
+    basis = Basis.RULE if configured else Basis.PEERS
+    wanted = configured or usual
     return Report(
         summary=f"persistence mode {' and '.join(modes)} on {count(number, 'GPU')}",
         expected=(Expectation("persistence_mode", "==", wanted, basis),) if wanted else (),
@@ -84,13 +84,13 @@ def _report(host: NodeContext, number: int, stated: str, usual: str) -> Report:
     )
 
 
-def _gpu(host: NodeContext, gpu: Gpu, stated: str, usual: str) -> list[Finding]:
+def _gpu(host: NodeContext, gpu: Gpu, configured: str, usual: str) -> list[Finding]:
     parts, mode = (host.gpu(gpu.bus_id),), gpu.persistence
-    if mode is None or mode == (stated or usual or mode):
+    if mode is None or mode == (configured or usual or mode):
         return []
-    hint = f"`nvidia-smi -i <gpu> -pm {int((stated or usual) == 'Enabled')}` on {host.name}, or nvidia-persistenced"
-    text = f"{gpu.bus_id}: persistence mode {mode}, expected {stated or usual}"
-    if stated:
+    hint = f"`nvidia-smi -i <gpu> -pm {int((configured or usual) == 'Enabled')}` on {host.name}, or nvidia-persistenced"
+    text = f"{gpu.bus_id}: persistence mode {mode}, expected {configured or usual}"
+    if configured:
         return [Finding(cause="persistence-mode-wrong", text=text, hint=hint, subjects=parts)]
     return [Finding(cause="persistence-mode-differs", text=f"{text} as most", hint=hint, subjects=parts, marginal=True)]
 

@@ -43,17 +43,17 @@ SPEC = CheckSpec(
 _Limits = dict[str, set[float | None]]
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the limit against setting `power_limit_w` or the GPU's default.
 
     Where all GPUs of the SKU have the same lower limit it looks intended: a person decides whether it is.
     """
     limits: _Limits = {}
     for host in context.site.in_scope:
-        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        smi = observed.hosts[host.name].smi if host.name in observed.hosts else None
         if isinstance(smi, SmiLog):
             limits.setdefault(host.sku, set()).update(gpu.power_limit_w for gpu in smi.gpus if not gpu.trouble)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, limits), needs=("smi",))
+    return per_host(SPEC, observed, context, lambda host: _judge(host, limits), needs=("smi",))
 
 
 def _judge(host: NodeContext, limits: _Limits) -> Report | Outcome:
@@ -66,8 +66,8 @@ def _judge(host: NodeContext, limits: _Limits) -> Report | Outcome:
 
 
 def _wanted(host: NodeContext, gpu: Gpu) -> float | None:
-    stated = host.settings(PowerLimitSettings).power_limit_w
-    return gpu.power_limit_default_w if stated is None else stated
+    configured = host.settings(PowerLimitSettings).power_limit_w
+    return gpu.power_limit_default_w if configured is None else configured
 
 
 def _report(host: NodeContext, number: int) -> Report:
@@ -87,8 +87,8 @@ def _gpu(host: NodeContext, gpu: Gpu, limits: _Limits) -> list[Finding]:
         return []
     text = f"{gpu.bus_id}: limit {limit:g} W, expected {wanted:g} W"
     if len(limits[host.entry.sku]) == 1:
-        stated = f"gpufleet_settings: {{{SPEC.id}: {{power_limit_w: {limit:g}}}}}"
-        hint = f"all GPUs have it: if it is meant, state it: {stated}"
+        configured = f"gpufleet_settings: {{{SPEC.id}: {{power_limit_w: {limit:g}}}}}"
+        hint = f"all GPUs have it: if it is meant, state it: {configured}"
         return [Finding(cause="power-limit-below-default", text=text, hint=hint, subjects=parts, marginal=True)]
     hint = f"`nvidia-smi -i <gpu> -pl {wanted:g}` on {host.name}; look for what lowers it at boot"
     return [Finding(cause="power-limit-lowered", text=text, hint=hint, subjects=parts)]

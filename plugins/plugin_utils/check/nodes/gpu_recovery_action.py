@@ -43,10 +43,10 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the action that the driver requests, which is the remedy. Older drivers print N/A, or only that a reset is
     required."""
-    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+    return per_host(SPEC, observed, context, _judge, needs=("smi",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

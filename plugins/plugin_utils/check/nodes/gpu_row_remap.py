@@ -58,9 +58,9 @@ SPEC = CheckSpec(
 _REBOOT = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`) or reboot, then run the gate again"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every GPU. One of a generation without row remapping (N/A) has nothing to judge."""
-    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+    return per_host(SPEC, observed, context, _judge, needs=("smi",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

@@ -57,9 +57,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the temperature of GPUs without work, and the margin to the slowdown of every GPU that reports it."""
-    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+    return per_host(SPEC, observed, context, _judge, needs=("smi",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

@@ -29,9 +29,9 @@ _HEAT = frozenset(("hw_thermal_slowdown", "sw_thermal_slowdown"))
 _POWER = frozenset(("hw_power_brake_slowdown", "hw_slowdown"))
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the reasons that are active at the moment; a GPU that lists none at all is unknown."""
-    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+    return per_host(SPEC, observed, context, _judge, needs=("smi",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

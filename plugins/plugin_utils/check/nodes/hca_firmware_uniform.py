@@ -48,14 +48,14 @@ SPEC = CheckSpec(
 _COMPUTE = "for GPU traffic"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge each firmware against that of most.
 
     Adapters for GPU traffic are compared with each other, within a host and over all hosts: a slot whose adapter is out
     of date on every host would look uniform otherwise. An adapter for storage or management is compared with those in
     its place.
     """
-    found = {host.name: _adapters(seen, context, host) for host in context.site.in_scope}
+    found = {host.name: _adapters(observed, context, host) for host in context.site.in_scope}
     versions = PartVersions(
         SPEC,
         found,
@@ -64,15 +64,15 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         needs="hcas",
         stated_by_kind=context.settings_of(SPEC.id, HcaFirmwareSettings).versions,
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
-def _adapters(seen: FleetFacts, context: JudgeContext, entry: Host) -> tuple[Part, ...]:
-    hcas = seen.hosts[entry.name].hcas if entry.name in seen.hosts else ()
+def _adapters(observed: FleetFacts, context: JudgeContext, entry: Host) -> tuple[Part, ...]:
+    hcas = observed.hosts[entry.name].hcas if entry.name in observed.hosts else ()
     if isinstance(hcas, ProbeFailure) or entry.sku not in context.hardware:
         return ()
-    stated = context.settings_of(HCA_STATE.id, HcaStateSettings, entry.sku).hcas
-    names = NodeContext(SPEC, context, seen, entry).adapters(stated).names if hcas else ()
+    configured = context.settings_of(HCA_STATE.id, HcaStateSettings, entry.sku).hcas
+    names = NodeContext(SPEC, context, observed, entry).adapters(configured).names if hcas else ()
     compute = {name.partition(":")[0] for name in names}
     return tuple(
         Part(hca.name, (hca.kind, _COMPUTE if hca.name in compute else hca.name), hca.firmware) for hca in hcas

@@ -66,8 +66,8 @@ def rail_differences(hosts: Iterable[tuple[NodeContext, Ports]]) -> dict[str, li
     for host, ports in hosts:
         mtus = _mtus(host)
         for rail, (name, port) in enumerate(ports):
-            said: dict[Fact, int | None] = {"SM lid": port.sm_lid, "active MTU": mtus.get(_numbered(name))}
-            for fact, value in said.items():
+            reported: dict[Fact, int | None] = {"SM lid": port.sm_lid, "active MTU": mtus.get(_numbered(name))}
+            for fact, value in reported.items():
                 if port.state == "Active" and value is not None:
                     place = (host.entry.sku, rail, fact)
                     rails.setdefault(place, {})[host.name] = (host, name, str(value))
@@ -181,15 +181,17 @@ class _Port:
     port: IbPort
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the adapters for GPU traffic, as site/adapters.py resolves them, and no others.
 
     Configured names that no host of a SKU has are a wrong setting: one outcome for all of those hosts.
     """
-    hosts = [NodeContext(SPEC, context, seen, entry) for entry in context.site.in_scope if entry.name in seen.hosts]
+    hosts = [
+        NodeContext(SPEC, context, observed, entry) for entry in context.site.in_scope if entry.name in observed.hosts
+    ]
     wrong = wrong_names([host for host in hosts if _has_adapters(host)])
     alike = rail_differences(_rails([host for host in hosts if _has_adapters(host)]))
-    outcomes = per_host(SPEC, seen, context, lambda h: wrong.get(h.name) or _judge(h, alike.get(h.name, [])))
+    outcomes = per_host(SPEC, observed, context, lambda h: wrong.get(h.name) or _judge(h, alike.get(h.name, [])))
     return tuple({id(outcome): outcome for outcome in outcomes}.values())
 
 
@@ -260,16 +262,16 @@ def _disputed(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
     """Return the finding that the site configures other adapters than those beside the GPUs: NCCL would use those."""
     if not found.contradicts:
         return []
-    stated = [name for name in found.names if name not in found.contradicts]
+    configured = [name for name in found.names if name not in found.contradicts]
     beside = [name for name in found.contradicts if name not in found.names]
     field = _field(host)
-    text = f"{field} states {', '.join(stated)}; beside the GPUs are {', '.join(beside)}, which it does not state"
+    text = f"{field} states {', '.join(configured)}; beside the GPUs are {', '.join(beside)}, which it does not state"
     hint = f"compare {field} with `nvidia-smi topo -m`; correct it, or accept it (gpufleet_acceptances)"
-    subjects = tuple(_subject(host, name) for name in (*stated, *beside))
+    subjects = tuple(_subject(host, name) for name in (*configured, *beside))
     return [Finding(cause="adapters-disputed", text=text, hint=hint, subjects=subjects, marginal=True)]
 
 
-def _stated(host: NodeContext) -> tuple[str, ...]:
+def _configured(host: NodeContext) -> tuple[str, ...]:
     found = host.adapters(host.settings(HcaStateSettings).hcas)
     return found.names if found.basis == "stated" else ()
 
@@ -284,7 +286,7 @@ def wrong_names(hosts: Sequence[NodeContext]) -> dict[str, Outcome]:
     alike: dict[tuple[str, tuple[str, ...]], list[tuple[NodeContext, tuple[Hca, ...]]]] = {}
     for host in hosts:
         hcas = host.facts.hcas
-        if not isinstance(hcas, ProbeFailure) and (names := _stated(host)):
+        if not isinstance(hcas, ProbeFailure) and (names := _configured(host)):
             alike.setdefault((host.sku.name, names), []).append((host, hcas))
     found: dict[str, Outcome] = {}
     for (_sku, named), members in alike.items():
@@ -355,8 +357,8 @@ def _names_outcome(renamed: list[tuple[NodeContext, set[str]]], named: tuple[str
 def _rate(host: NodeContext) -> int:
     """Return the rated speed in Gb/s: that of the site, else of its cabling plan, else of the SKU; 0: gate fabric
     judges it."""
-    stated = host.settings(HcaStateSettings).rate_gbps
-    return host.seen.rated_gbps.get(host.name, host.sku.hca_rate_gbps) if stated is None else stated
+    configured = host.settings(HcaStateSettings).rate_gbps
+    return host.seen.rated_gbps.get(host.name, host.sku.hca_rate_gbps) if configured is None else configured
 
 
 def _ports(hcas: tuple[Hca, ...], found: ComputeAdapters) -> list[_Port]:
@@ -420,7 +422,7 @@ _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
 def _port_finding(host: NodeContext, entry: _Port) -> Finding | None:
     port, rated, layer = entry.port, _rate(host), LINK_LAYERS[host.sku.fabric]
     parts = (_subject(host, entry.name),)
-    seen = f"{entry.name}: {port.state}, {port.physical_state}"
+    observed = f"{entry.name}: {port.state}, {port.physical_state}"
     if port.link_layer and port.link_layer != layer:
         text = f"{entry.name}: link layer {port.link_layer}, expected {layer}"
         hint = f"`mlxconfig -d <hca> set LINK_TYPE_P1={_LINK_TYPES[layer]}` on the node, then reboot it"
@@ -428,10 +430,10 @@ def _port_finding(host: NodeContext, entry: _Port) -> Finding | None:
     if port.state == "Initializing" and port.physical_state == "LinkUp" and port.sm_lid == 0:
         hint = "start the subnet manager (`systemctl start opensm`, or on the switch); `sminfo` must name a master"
         return Finding(
-            cause="no-subnet-manager", text=f"{seen}, no subnet manager (SM lid 0)", hint=hint, subjects=parts
+            cause="no-subnet-manager", text=f"{observed}, no subnet manager (SM lid 0)", hint=hint, subjects=parts
         )
     if port.state != "Active" or port.physical_state != "LinkUp":
-        return Finding(cause="hca-down", text=f"{seen}, expected Active, LinkUp", hint=_CABLE, subjects=parts)
+        return Finding(cause="hca-down", text=f"{observed}, expected Active, LinkUp", hint=_CABLE, subjects=parts)
     if port.rate_gbps < rated:
         text = f"{entry.name}: {port.rate_gbps} Gb/s, rated {rated} Gb/s"
         return Finding(cause="hca-rate-reduced", text=text, hint=_CABLE, subjects=parts)

@@ -23,9 +23,9 @@ SPEC = CheckSpec(
 _CAUSES = {"unreachable": "host-unreachable", "missing": "evidence-missing", "unreadable": "evidence-unreadable"}
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host; one that was not reached is unknown, never passed."""
-    return host_context.per_host(NodeContext, SPEC, seen, context, _judge_host, needs_sku=False)
+    return host_context.per_host(NodeContext, SPEC, observed, context, _judge_host, needs_sku=False)
 
 
 def _judge_host(host: NodeContext) -> Outcome:

@@ -135,23 +135,23 @@ SPEC = CheckSpec(
 _GIB = 1 << 30
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge each host against most hosts of the SKU; sizes of memory are equal within a tolerance."""
     tolerance = context.settings_of(SPEC.id, HostSizeSettings).memory_tolerance
     sizes: dict[str, dict[str, int]] = {}
     for host in context.site.in_scope:
-        size = seen.hosts[host.name].read("memory", int) if host.name in seen.hosts else 0
+        size = observed.hosts[host.name].read("memory", int) if host.name in observed.hosts else 0
         if not isinstance(size, ProbeFailure) and size:
             sizes.setdefault(host.sku, {})[host.name] = size
     words = {name: word for found in sizes.values() for name, word in _words(found, tolerance).items()}
     versions = PartVersions(
         SPEC,
-        {host.name: _parts(seen, host.name, words) for host in context.site.in_scope},
+        {host.name: _parts(observed, host.name, words) for host in context.site.in_scope},
         lambda host, _name: host.answer.subject,
         word="size",
         needs="processors",
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
 def _words(sizes: Mapping[str, int], tolerance: float) -> dict[str, str]:
@@ -168,8 +168,8 @@ def _words(sizes: Mapping[str, int], tolerance: float) -> dict[str, str]:
     return words
 
 
-def _parts(seen: FleetFacts, name: str, memory: Mapping[str, str]) -> tuple[Part, ...]:
-    processors = seen.hosts[name].read("processors", Processors) if name in seen.hosts else None
+def _parts(observed: FleetFacts, name: str, memory: Mapping[str, str]) -> tuple[Part, ...]:
+    processors = observed.hosts[name].read("processors", Processors) if name in observed.hosts else None
     if processors is None or isinstance(processors, ProbeFailure):
         return ()
     return (

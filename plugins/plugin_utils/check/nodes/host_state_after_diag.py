@@ -18,15 +18,15 @@ from .observe_hosts import OBSERVER
 SPEC = growth_spec("host-state-after-diag", "nodes", "The diagnostic's load left no error on the host", in_nodes=True)
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge what grew between the readings before and after the diagnostic; without a diagnostic nothing was loaded."""
-    brackets = {name: facts.around_diag for name, facts in seen.hosts.items() if facts.around_diag is not None}
-    loaded = LoadBrackets(hosts=brackets, xids=seen.xids)
-    return judge_growth(SPEC, loaded, context, lambda host: _explained(host, seen))
+    brackets = {name: facts.around_diag for name, facts in observed.hosts.items() if facts.around_diag is not None}
+    loaded = LoadBrackets(hosts=brackets, xids=observed.xids)
+    return judge_growth(SPEC, loaded, context, lambda host: _explained(host, observed))
 
 
-def _explained(host: LoadedHost, seen: FleetFacts) -> Outcome | None:
-    facts = seen.hosts.get(host.name)
+def _explained(host: LoadedHost, observed: FleetFacts) -> Outcome | None:
+    facts = observed.hosts.get(host.name)
     if facts is None or (not facts.reached and host.context.site.driver_owner is DriverOwner.HOST):
         return host.answer.blocked(by="host-reached", because="the host was not reached")
     if host.context.settings_of(DCGM_DIAG, DcgmDiagSettings, host.entry.sku).level == 0:

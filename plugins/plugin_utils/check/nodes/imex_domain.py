@@ -113,16 +113,16 @@ _ACTIVE, _FAILED = "active", "failed"
 _Racks = Mapping[str, Mapping[str, str]]
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host. One without the service is at fault itself; a domain that is down while all run it is a fault
     of the rack."""
     racks: dict[str, dict[str, str]] = {}
     for entry in context.site.in_scope:
-        sku, facts = context.hardware.get(entry.sku), seen.hosts.get(entry.name)
+        sku, facts = context.hardware.get(entry.sku), observed.hosts.get(entry.name)
         if sku is not None and facts is not None and sku.nvlink_domain == "rack":
             racks.setdefault(entry.rack, {})[entry.name] = _state(facts.read(_UNITS, dict))
     down: dict[str, Outcome] = {}
-    return each_once(per_host(SPEC, seen, context, lambda host: _judge(host, racks, down)))
+    return each_once(per_host(SPEC, observed, context, lambda host: _judge(host, racks, down)))
 
 
 def _state(units: Mapping[str, Mapping[str, str]] | ProbeFailure) -> str:

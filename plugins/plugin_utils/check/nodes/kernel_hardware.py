@@ -111,10 +111,10 @@ _MARGINAL: frozenset[Kind] = frozenset(
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every host. Uncorrected errors since boot fail; many corrected ones of one part are for a person to
     decide."""
-    return per_host(SPEC, seen, context, _judge, needs=("kernel",))
+    return per_host(SPEC, observed, context, _judge, needs=("kernel",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

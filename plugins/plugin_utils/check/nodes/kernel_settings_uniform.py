@@ -166,7 +166,7 @@ SPEC = CheckSpec(
 _UNSET = "not set"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge settings against those of most hosts. A difference may be intended, so a person decides."""
     settings = context.settings_of(SPEC.id, KernelSettingsSettings)
     skus: dict[str, list[Host]] = {}
@@ -174,16 +174,16 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         skus.setdefault(host.sku, []).append(host)
     parts: dict[str, tuple[Part, ...]] = {}
     for hosts in skus.values():
-        parts |= _parts(seen, [host.name for host in hosts], settings)
+        parts |= _parts(observed, [host.name for host in hosts], settings)
     versions = PartVersions(SPEC, parts, lambda host, _name: host.answer.subject, word="kernel setting", needs="sysctl")
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
-def _parts(seen: FleetFacts, names: Sequence[str], settings: KernelSettingsSettings) -> dict[str, tuple[Part, ...]]:
+def _parts(observed: FleetFacts, names: Sequence[str], settings: KernelSettingsSettings) -> dict[str, tuple[Part, ...]]:
     """Return what is compared between hosts of one SKU; an empty value is one that could not be read."""
-    there = [name for name in names if name in seen.hosts]
-    sysctls = {name: _values(seen, name, "sysctl", settings.sysctls_vary) for name in there}
-    boots = {name: _values(seen, name, "boot", settings.boot_parameters_vary) for name in there}
+    there = [name for name in names if name in observed.hosts]
+    sysctls = {name: _values(observed, name, "sysctl", settings.sysctls_vary) for name in there}
+    boots = {name: _values(observed, name, "boot", settings.boot_parameters_vary) for name in there}
     # A setting that a host lacks belongs to a module that is not loaded there; a missing parameter was left out on
     # purpose.
     odd_sysctls = _odd([found for found in sysctls.values() if found is not None], {*settings.sysctls}, unset="")
@@ -194,17 +194,17 @@ def _parts(seen: FleetFacts, names: Sequence[str], settings: KernelSettingsSetti
     for name in there:
         mine, boot = sysctls[name], boots[name]
         if mine is not None:
-            said = {word: mine.get(word, _UNSET) or _UNSET for word in settings.sysctls}
-            said |= {word: mine[word] for word in odd_sysctls if word in mine}
+            reported = {word: mine.get(word, _UNSET) or _UNSET for word in settings.sysctls}
+            reported |= {word: mine[word] for word in odd_sysctls if word in mine}
             for word in (*settings.boot_parameters, *odd_boots):
-                said[f"boot parameter {word}"] = "" if boot is None else boot.get(word, _UNSET)
-            parts[name] = tuple(Part(word, (word,), value) for word, value in said.items())
+                reported[f"boot parameter {word}"] = "" if boot is None else boot.get(word, _UNSET)
+            parts[name] = tuple(Part(word, (word,), value) for word, value in reported.items())
     return parts
 
 
-def _values(seen: FleetFacts, name: str, fact: str, vary: Sequence[str]) -> Values | None:
+def _values(observed: FleetFacts, name: str, fact: str, vary: Sequence[str]) -> Values | None:
     """Return settings by name without those that vary between hosts; None where they could not be read."""
-    found = seen.hosts[name].read(fact, dict)
+    found = observed.hosts[name].read(fact, dict)
     if isinstance(found, ProbeFailure):
         return None
     words = ((str(path).removeprefix("/proc/sys/").replace("/", "."), str(value)) for path, value in found.items())
@@ -226,8 +226,8 @@ def _odd(hosts: Sequence[Values], listed: set[str], *, unset: str) -> list[str]:
     """
     found: list[str] = []
     for word in sorted({word for values in hosts for word in values} - listed):
-        said = Counter(value for values in hosts if (value := values.get(word, unset)) or word in values)
-        if len(said) > 1 and more_than_half(said) is not None:
+        reported = Counter(value for values in hosts if (value := values.get(word, unset)) or word in values)
+        if len(reported) > 1 and more_than_half(reported) is not None:
             found.append(word)
     return found
 

@@ -56,20 +56,20 @@ _LINK = re.compile(r"\bLink \d{1,3}\b")
 _SWITCH_HINT = "drain the node and reset all its GPUs and NVSwitches; if it comes back, look at the NVLink it names"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge XIDs by the catalogue (recipes/xid.yaml), and the last XID 154 of a GPU by the action that it names.
 
     A repair ends an XID: after a reset the driver logs an XID 154 that withdraws the action.
     """
-    affected = _affected(seen, context)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, affected), needs=("kernel",))
+    affected = _affected(observed, context)
+    return per_host(SPEC, observed, context, lambda host: _judge(host, affected), needs=("kernel",))
 
 
-def _affected(seen: FleetFacts, context: JudgeContext) -> dict[int, list[str]]:
+def _affected(observed: FleetFacts, context: JudgeContext) -> dict[int, list[str]]:
     """Return, by XID, the hosts whose log has it."""
     found: dict[int, list[str]] = {}
     for host in context.site.in_scope:
-        log = seen.hosts[host.name].kernel if host.name in seen.hosts else None
+        log = observed.hosts[host.name].kernel if host.name in observed.hosts else None
         for number in {xid.number for xid in log.xids} if isinstance(log, KernelLog) else ():
             found.setdefault(number, []).append(host.name)
     return found
@@ -100,13 +100,13 @@ def _judge(host: NodeContext, affected: dict[int, list[str]]) -> Report | Outcom
 
 
 def _stated_start(host: NodeContext) -> datetime | Outcome | None:
-    stated = host.settings(KernelXidSettings).not_before
-    if not stated:
+    configured = host.settings(KernelXidSettings).not_before
+    if not configured:
         return None
-    when, read = _time(stated), _time(host.facts.started)
+    when, read = _time(configured), _time(host.facts.started)
     ahead = when is not None and (when > read if read else when.astimezone(UTC).date() > host.context.today)
     if ahead:
-        text = f"setting not_before is {stated}, later than this host was read, so it hides every XID"
+        text = f"setting not_before is {configured}, later than this host was read, so it hides every XID"
         return host.answer.unknown(
             "xid-start-in-future",
             text,
@@ -114,7 +114,7 @@ def _stated_start(host: NodeContext) -> datetime | Outcome | None:
         )
     if when is not None:
         return when
-    text = f"setting not_before is {stated!r}, expected a time with its zone such as 2026-11-22T10:00:00+00:00"
+    text = f"setting not_before is {configured!r}, expected a time with its zone such as 2026-11-22T10:00:00+00:00"
     return host.answer.unknown(
         "xid-start-unreadable", text, "correct gpufleet_settings: {kernel-xid: {not_before: ...}}"
     )
@@ -204,10 +204,10 @@ def _sxids(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]
     mild = [xid for xid in log.sxids if xid.text.lower().startswith(("non-fatal", "non fatal"))]
     counts = Counter((xid.address, xid.number, xid.text) for xid in log.sxids if xid not in mild)
     for (address, number, text), times in counts.items():
-        said = f"SXid {number} on NVSwitch {address}, {times} times: {text[:120]}"
+        reported = f"SXid {number} on NVSwitch {address}, {times} times: {text[:120]}"
         fatal = text.lower().startswith("fatal")
         cause = "sxid-fatal" if fatal else "sxid-unknown"
-        findings.append(Finding(cause=cause, text=said, hint=_SWITCH_HINT, marginal=not fatal))
+        findings.append(Finding(cause=cause, text=reported, hint=_SWITCH_HINT, marginal=not fatal))
     return findings + _mild_sxids(host, mild, notes)
 
 
@@ -225,8 +225,8 @@ def _mild_sxids(host: NodeContext, mild: list[Xid], notes: list[str]) -> list[Fi
         if most <= limit:
             notes.append(f"SXid {numbers} on {address} (non-fatal, {len(same)} times)")
             continue
-        said = f"non-fatal SXid {numbers} on NVSwitch {address}, {link}: {most} within one hour, allowed {limit}"
-        text = f"{said}; the last: {same[-1].text[:120]}"
+        reported = f"non-fatal SXid {numbers} on NVSwitch {address}, {link}: {most} within one hour, allowed {limit}"
+        text = f"{reported}; the last: {same[-1].text[:120]}"
         hint = f"`nvidia-smi nvlink -e` shows the link; {_SWITCH_HINT}"
         findings.append(Finding(cause="sxid-often", text=text, hint=hint, marginal=True))
     return findings

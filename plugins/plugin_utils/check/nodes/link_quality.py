@@ -80,10 +80,10 @@ _ACTIVE, _NO_ISSUE = "Active", "0"
 _HINT = "clean or replace cable and module, on both ends; then `mlxlink -d {} -m -c` again"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every port: errors after the correction and hot modules fail; many errors before it are for a person to
     decide."""
-    return per_host(SPEC, seen, context, _judge)
+    return per_host(SPEC, observed, context, _judge)
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
@@ -110,8 +110,8 @@ def _links(host: NodeContext, physical: Sequence[str]) -> Report | Outcome:
         if links.kind == "missing" and not settings.required:
             return Report(summary="mlxlink is not installed, so that error rates of links were not read")
         return host.tool_failure(_FACT, links)
-    told: dict[str, PortLink] = {link.device: link for link in links}
-    mine = {name: told[name] for name in physical if name in told}
+    reported: dict[str, PortLink] = {link.device: link for link in links}
+    mine = {name: reported[name] for name in physical if name in reported}
     up = {name: link for name, link in mine.items() if link.state == _ACTIVE}
     findings = [finding for name, link in up.items() for finding in _findings(host, name, link, settings)]
     if not findings and (unknown := _unknown(host, physical, mine, up)) is not None:
@@ -143,8 +143,8 @@ def _unknown(
     proof = host.evidence(_FACT)
     gone = [name for name in physical if name not in mine or (mine[name].state is None and mine[name].complaint)]
     if gone:
-        said = next((mine[name].complaint for name in gone if name in mine), "nothing is printed of it")
-        text = f"mlxlink does not report {', '.join(gone)}: {said}"
+        reported = next((mine[name].complaint for name in gone if name in mine), "nothing is printed of it")
+        text = f"mlxlink does not report {', '.join(gone)}: {reported}"
         return host.answer.unknown("link-quality-not-reported", text, f"`mlxlink -d {gone[0]} -m -c`", evidence=proof)
     down = [name for name in physical if name not in up]
     if down:
@@ -188,9 +188,9 @@ def _findings(host: NodeContext, name: str, link: PortLink, settings: LinkQualit
         text = f"{name}: bit error rate {rate} before the correction, which still corrects it{where}"
         finding = Finding(cause="link-raw-ber-high", text=text, hint=hint, subjects=subjects, marginal=True)
         found.append(finding)
-    said = [*link.faults, *_recommended(link)]
-    if said and not found:
-        text = f"{name}: mlxlink reports {'; '.join(said)}{where}"
+    reported = [*link.faults, *_recommended(link)]
+    if reported and not found:
+        text = f"{name}: mlxlink reports {'; '.join(reported)}{where}"
         found.append(Finding(cause="link-reported-bad", text=text, hint=hint, subjects=subjects, marginal=True))
     limit = link.temperature_limit_c if settings.module_temperature_c is None else settings.module_temperature_c
     if link.temperature_c is not None and limit is not None and link.temperature_c > limit:

@@ -41,9 +41,9 @@ SPEC = CheckSpec(
 _DISABLED = "Disabled"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the mode against setting `expected`; a GPU without MIG counts as Disabled."""
-    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+    return per_host(SPEC, observed, context, _judge, needs=("smi",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

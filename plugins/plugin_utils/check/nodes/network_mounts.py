@@ -95,18 +95,18 @@ _FACT = "mounts"
 _Usual = Mapping[str, Mapping[str, bool]]
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge mounts. A missing one that the site lists fails; of the others a person decides."""
-    usual = _usual(seen, context)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, {})), needs=(_FACT,))
+    usual = _usual(observed, context)
+    return per_host(SPEC, observed, context, lambda host: _judge(host, usual.get(host.entry.sku, {})), needs=(_FACT,))
 
 
-def _usual(seen: FleetFacts, context: JudgeContext) -> _Usual:
+def _usual(observed: FleetFacts, context: JudgeContext) -> _Usual:
     counts: dict[str, Counter[tuple[str, bool]]] = {}
     hosts: Counter[str] = Counter()
     for entry in context.site.in_scope:
-        mounts = seen.hosts[entry.name].read(_FACT, tuple) if entry.name in seen.hosts else ()
-        if entry.name not in seen.hosts or isinstance(mounts, ProbeFailure):
+        mounts = observed.hosts[entry.name].read(_FACT, tuple) if entry.name in observed.hosts else ()
+        if entry.name not in observed.hosts or isinstance(mounts, ProbeFailure):
             continue
         hosts[entry.sku] += 1
         counts.setdefault(entry.sku, Counter()).update((mount.path, mount.read_only) for mount in mounts)
@@ -118,17 +118,17 @@ def _usual(seen: FleetFacts, context: JudgeContext) -> _Usual:
 
 def _judge(host: NodeContext, usual: Mapping[str, bool]) -> Report:
     mounts: dict[str, Mount] = {mount.path: mount for mount in host.facts.values[_FACT]}
-    stated = host.settings(NetworkMountsSettings).paths
+    configured = host.settings(NetworkMountsSettings).paths
     findings: list[Finding] = []
-    for path in (*stated, *(path for path in usual if path not in stated)):
+    for path in (*configured, *(path for path in usual if path not in configured)):
         if path not in mounts:
-            by = "the site states it" if path in stated else "most hosts of the SKU have it"
-            cause = "mount-missing" if path in stated else "mount-differs"
+            by = "the site states it" if path in configured else "most hosts of the SKU have it"
+            cause = "mount-missing" if path in configured else "mount-differs"
             text, hint = (
                 f"nothing is mounted at {path}, and {by}",
                 f"`mount {path}` on {host.name} says why; then /etc/fstab",
             )
-            findings.append(Finding(cause=cause, text=text, hint=hint, marginal=path not in stated))
+            findings.append(Finding(cause=cause, text=text, hint=hint, marginal=path not in configured))
         elif mounts[path].read_only and not usual.get(path, False):
             text = f"{path} ({mounts[path].kind}) is mounted to read only, and not so on most hosts"
             hint = (

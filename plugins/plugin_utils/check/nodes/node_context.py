@@ -60,15 +60,15 @@ class NodeContext(host_context.HostContext[FleetFacts]):
         same = [gpu.bus_id for gpu in self.smi.gpus if gpu.uuid == uuid] if isinstance(self.facts.smi, SmiLog) else []
         return self.gpu(same[0]) if len(same) == 1 else self.gpu_at(position)
 
-    def adapters(self, stated: Sequence[str] = ()) -> ComputeAdapters:
-        """Return the adapters for GPU traffic; `stated` are names from a setting, before inventory and plan."""
+    def adapters(self, configured: Sequence[str] = ()) -> ComputeAdapters:
+        """Return the adapters for GPU traffic; `configured` are names from a setting, before inventory and plan."""
         hcas, topology = self.facts.hcas, self.facts.topo
         return compute_adapters(
             self.entry,
             self.sku,
             None if isinstance(hcas, ProbeFailure) else hcas,
             None if isinstance(topology, ProbeFailure) else topology,
-            tuple(stated) or self.entry.hcas or self.seen.planned_hcas.get(self.name, ()),
+            tuple(configured) or self.entry.hcas or self.seen.planned_hcas.get(self.name, ()),
         )
 
     @property
@@ -119,13 +119,13 @@ def value_of(value: T | ProbeFailure) -> T:
 
 
 def per_host(
-    spec: CheckSpec, seen: FleetFacts, context: JudgeContext, judge_host: JudgeNode, needs: tuple[str, ...] = ()
+    spec: CheckSpec, observed: FleetFacts, context: JudgeContext, judge_host: JudgeNode, needs: tuple[str, ...] = ()
 ) -> tuple[Outcome, ...]:
     """Return the outcomes of every host in scope (see kit.host_context.per_host).
 
     Args:
         spec: the check.
-        seen: the fleet.
+        observed: the fleet.
         context: the context of the judgement.
         judge_host: judges one host whose needed tools all gave something usable.
         needs: facts of the host that it needs (see recipes/gates/<gate>/tools.yaml).
@@ -134,7 +134,7 @@ def per_host(
     def before(host: NodeContext) -> Outcome | None:
         return _not_collected(host) or _first_failure(host, needs)
 
-    return host_context.per_host(NodeContext, spec, seen, context, judge_host, before=before)
+    return host_context.per_host(NodeContext, spec, observed, context, judge_host, before=before)
 
 
 def _not_collected(host: NodeContext) -> Outcome | None:
@@ -181,9 +181,9 @@ def per_gpu(
     """
     live = host.live_gpus
     findings = tuple(finding for gpu in live for finding in judge_gpu(host, gpu))
-    silent = len(host.smi.gpus) - len(live)
-    if not findings and (silent or not live):
-        text = f"{count(silent, 'GPU')} of {len(host.smi.gpus)} do not answer"
+    not_reporting = len(host.smi.gpus) - len(live)
+    if not findings and (not_reporting or not live):
+        text = f"{count(not_reporting, 'GPU')} of {len(host.smi.gpus)} do not answer"
         return host.answer.blocked(by="gpu-census", because=text)
     for need in needs if not findings else ():
         blind = [gpu for gpu in live if need.missing(gpu)]

@@ -30,11 +30,11 @@ Domains = dict[str, str]
 _NVLINK_DOMAIN_HINT = "`nvidia-smi -q | grep -A8 Fabric`; check nvidia-imex and the rack's NVLink switches"
 
 
-def rack_domains(seen: FleetFacts, context: JudgeContext) -> Domains:
+def rack_domains(observed: FleetFacts, context: JudgeContext) -> Domains:
     """Return, by rack, the cluster and clique of most of its GPUs, empty where two are equally frequent."""
     counts: dict[str, Counter[str]] = {}
     for host in context.site.in_scope:
-        facts, sku = seen.hosts.get(host.name), context.hardware.get(host.sku)
+        facts, sku = observed.hosts.get(host.name), context.hardware.get(host.sku)
         if facts is None or sku is None or sku.nvlink_domain != "rack" or not isinstance(facts.smi, SmiLog):
             continue
         joined = [_domain(gpu) for gpu in facts.smi.gpus if _joined(gpu)]
@@ -180,10 +180,10 @@ _LINK_TOLERANCE = 0.05
 _FABRIC = "`nvidia-smi -q | grep -A4 Fabric`; restart nvidia-fabricmanager, then reset the GPU"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge links against the SKU, and the fabric state where GPUs of that generation are behind NVSwitches."""
-    domains = rack_domains(seen, context)
-    return per_host(SPEC, seen, context, lambda host: _host(host, domains), needs=("smi",))
+    domains = rack_domains(observed, context)
+    return per_host(SPEC, observed, context, lambda host: _host(host, domains), needs=("smi",))
 
 
 def _host(host: NodeContext, domains: Domains) -> Report | Outcome:
@@ -275,8 +275,8 @@ def _report(host: NodeContext, entries: tuple[NvlinkGpu, ...], findings: tuple[F
 def _short(host: NodeContext, entry: NvlinkGpu) -> Finding:
     off = [str(number) for number, speed in entry.links if speed <= 0]
     which = f", inactive: {', '.join(off)}" if off else ""
-    said = f" ({entry.notes[0]})" if entry.notes else ""
-    text = f"GPU {entry.index}: {entry.active} of {host.sku.nvlink_links} links active{which}{said}"
+    reported = f" ({entry.notes[0]})" if entry.notes else ""
+    text = f"GPU {entry.index}: {entry.active} of {host.sku.nvlink_links} links active{which}{reported}"
     return Finding(cause="nvlink-inactive", text=text, hint=_LINKS, subjects=(host.gpu_named(entry.index, entry.uuid),))
 
 

@@ -66,10 +66,10 @@ def parse(text: str) -> tuple[NvmeDrive, ...]:
     return tuple(_nvme_health_drive(name, "\n".join(lines)) for name, lines in parts.items() if name != _END)
 
 
-def _nvme_health_drive(name: str, said: str) -> NvmeDrive:
-    start = said.find("{")
+def _nvme_health_drive(name: str, reported: str) -> NvmeDrive:
+    start = reported.find("{")
     try:
-        entry = an_object(read_json(said[start:], _TOOL) if start >= 0 else None, _TOOL, name)
+        entry = an_object(read_json(reported[start:], _TOOL) if start >= 0 else None, _TOOL, name)
         return NvmeDrive(
             name=name,
             warning=int(_warning(entry)),
@@ -81,7 +81,7 @@ def _nvme_health_drive(name: str, said: str) -> NvmeDrive:
             endurance_warning=_large({_ENDURANCE: 0} | entry, _ENDURANCE),
         )
     except InputError:
-        return NvmeDrive(name=name, complaint=" ".join(said.split())[:200] or "nothing")
+        return NvmeDrive(name=name, complaint=" ".join(reported.split())[:200] or "nothing")
 
 
 def _warning(entry: dict[str, Any]) -> float:
@@ -134,19 +134,19 @@ _BITS = {
 _HOT, _SPARE = 2, 1
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every drive: a critical warning fails; heat, wear, media errors and a missing drive are for a person to
     decide."""
-    usual = _usual(seen, context)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, 0)))
+    usual = _usual(observed, context)
+    return per_host(SPEC, observed, context, lambda host: _judge(host, usual.get(host.entry.sku, 0)))
 
 
-def _usual(seen: FleetFacts, context: JudgeContext) -> Mapping[str, int]:
+def _usual(observed: FleetFacts, context: JudgeContext) -> Mapping[str, int]:
     """Return, by SKU, the number of drives that more than half of its hosts have."""
     counts: dict[str, Counter[int]] = {}
     for entry in context.site.in_scope:
-        drives = seen.hosts[entry.name].read(_FACT, tuple) if entry.name in seen.hosts else ()
-        if entry.name in seen.hosts and not isinstance(drives, ProbeFailure):
+        drives = observed.hosts[entry.name].read(_FACT, tuple) if entry.name in observed.hosts else ()
+        if entry.name in observed.hosts and not isinstance(drives, ProbeFailure):
             counts.setdefault(entry.sku, Counter())[len(drives)] += 1
     return {sku: number for sku, found in counts.items() if (number := more_than_half(found)) is not None}
 
@@ -163,10 +163,10 @@ def _judge(host: NodeContext, usual: int) -> Report | Outcome:
         text = f"{count(len(drives), 'NVMe drive')}, most hosts of the SKU have {usual}"
         hint = "`lspci -d ::0108` and `nvme list` on the node: a drive that is gone, or a slot that was left empty"
         findings.append(Finding(cause="nvme-missing", text=text, hint=hint, marginal=True))
-    silent = [drive for drive in drives if drive.complaint]
-    if silent and not findings:
-        text = f"no SMART log of {', '.join(drive.name for drive in silent)}: {silent[0].complaint}"
-        hint = f"`nvme smart-log /dev/{silent[0].name}` on the node"
+    not_reporting = [drive for drive in drives if drive.complaint]
+    if not_reporting and not findings:
+        text = f"no SMART log of {', '.join(drive.name for drive in not_reporting)}: {not_reporting[0].complaint}"
+        hint = f"`nvme smart-log /dev/{not_reporting[0].name}` on the node"
         return host.answer.unknown("nvme-not-reported", text, hint, evidence=proof)
     worn = max((drive.used_percent for drive in drives), default=0.0)
     return Report(
@@ -182,9 +182,9 @@ def _drive(drive: NvmeDrive, settings: NvmeHealthSettings) -> list[Finding]:
     hint = f"`nvme smart-log /dev/{drive.name}` on the node; save what is on it and replace it"
     found: list[Finding] = []
     if drive.warning:
-        said = "; ".join(text for bit, text in _BITS.items() if drive.warning & bit) or "a bit that has no name"
+        reported = "; ".join(text for bit, text in _BITS.items() if drive.warning & bit) or "a bit that has no name"
         hot = drive.warning == _HOT
-        text = f"{drive.name}: critical warning 0x{drive.warning:02x}: {said}"
+        text = f"{drive.name}: critical warning 0x{drive.warning:02x}: {reported}"
         if hot:
             hint = f"look at fans and airflow; then `nvme smart-log /dev/{drive.name}` on the node"
         found.append(Finding(cause="nvme-hot" if hot else "nvme-failing", text=text, hint=hint, marginal=hot))

@@ -95,17 +95,17 @@ _WORD = "set of partition keys"
 _HINT = "read the partitions of the subnet manager (opensm: partitions.conf; UFM: PKeys) and add the GUID of the port"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge ports against the configured keys, else against the ports of the same rail of the SKU."""
-    known = [entry for entry in context.site.in_scope if entry.name in seen.hosts and entry.sku in context.hardware]
-    hosts = [NodeContext(SPEC, context, seen, entry) for entry in known]
+    known = [entry for entry in context.site.in_scope if entry.name in observed.hosts and entry.sku in context.hardware]
+    hosts = [NodeContext(SPEC, context, observed, entry) for entry in known]
     by_rail: dict[tuple[str, int], dict[str, str]] = {}
     for host in hosts:
         for rail, (_name, keys) in enumerate(_ports(host)):
             # A port with only limited membership is wrong whatever the others have.
             if _full(keys):
-                by_rail.setdefault((host.entry.sku, rail), {})[host.name] = _said(keys)
-    usual = {place: uniformity(said) for place, said in by_rail.items()}
+                by_rail.setdefault((host.entry.sku, rail), {})[host.name] = _reported(keys)
+    usual = {place: uniformity(reported) for place, reported in by_rail.items()}
     hint = f"state the right ones: gpufleet_settings: {{{SPEC.id}: {{pkeys: [...]}}}}"
 
     def of_halves(first: NodeContext) -> Outcome:
@@ -119,7 +119,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
             return result
         return split[host.entry.sku](host)
 
-    return each_once(per_host(SPEC, seen, context, judge_host))
+    return each_once(per_host(SPEC, observed, context, judge_host))
 
 
 def _concerned(host: NodeContext) -> bool:
@@ -127,8 +127,8 @@ def _concerned(host: NodeContext) -> bool:
 
 
 def _names(host: NodeContext) -> tuple[str, ...]:
-    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
-    return host.adapters(stated).names
+    configured = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
+    return host.adapters(configured).names
 
 
 def _ports(host: NodeContext) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -145,7 +145,7 @@ def _full(keys: Sequence[int]) -> bool:
     return any(key & _FULL_MEMBER for key in keys)
 
 
-def _said(keys: Sequence[int]) -> str:
+def _reported(keys: Sequence[int]) -> str:
     return ", ".join(f"0x{key:04x}" for key in sorted(keys))
 
 
@@ -177,31 +177,36 @@ def _judge(host: NodeContext, usual: Mapping[tuple[str, int], Uniformity]) -> Re
         text = f"no partition key is shown of {', '.join(untold)}"
         hint = f"`cat /sys/class/infiniband/{untold[0].partition(':')[0]}/ports/1/pkeys/*` on the node"
         return host.answer.unknown("partition-keys-not-reported", text, hint, evidence=host.evidence("pkeys"))
-    stated = host.settings(PartitionKeysSettings).pkeys
+    configured = host.settings(PartitionKeysSettings).pkeys
     findings = [
         finding
         for rail, (name, keys) in enumerate(ports)
-        for finding in _port(host, name, keys, stated, usual.get((host.entry.sku, rail), _NOBODY))
+        for finding in _port(host, name, keys, configured, usual.get((host.entry.sku, rail), _NOBODY))
     ]
     return Report(
-        summary=f"{count(len(ports), 'port')} with {'; '.join(dict.fromkeys(_said(keys) for _name, keys in ports))}",
+        summary=f"{count(len(ports), 'port')} with "
+        f"{'; '.join(dict.fromkeys(_reported(keys) for _name, keys in ports))}",
         findings=tuple(findings),
-        expected=(Expectation("pkeys", ">=", _said(stated), Basis.RULE),) if stated else (),
+        expected=(Expectation("pkeys", ">=", _reported(configured), Basis.RULE),) if configured else (),
         evidence=host.evidence("pkeys"),
     )
 
 
-def _port(host: NodeContext, name: str, keys: Sequence[int], stated: Sequence[int], usual: Uniformity) -> list[Finding]:
+def _port(
+    host: NodeContext, name: str, keys: Sequence[int], configured: Sequence[int], usual: Uniformity
+) -> list[Finding]:
     subjects = (host.part(SubjectKind.HCA, name),)
-    missing = [key for key in stated if key not in keys]
+    missing = [key for key in configured if key not in keys]
     if missing:
-        text = f"{name} has {_said(keys)}, and not {_said(missing)}"
+        text = f"{name} has {_reported(keys)}, and not {_reported(missing)}"
         return [Finding(cause="partition-key-missing", text=text, hint=_HINT, subjects=subjects)]
     if not _full(keys):
-        text = f"{name} has {_said(keys)}: a limited member of every partition, which reaches no other limited member"
+        text = (
+            f"{name} has {_reported(keys)}: a limited member of every partition, which reaches no other limited member"
+        )
         return [Finding(cause="partition-key-limited", text=text, hint=f"{_HINT} as full", subjects=subjects)]
-    if not stated and usual.expected and _said(keys) != usual.expected:
-        text = f"{name} has {_said(keys)}, most ports of its rail {usual.expected}"
+    if not configured and usual.expected and _reported(keys) != usual.expected:
+        text = f"{name} has {_reported(keys)}, most ports of its rail {usual.expected}"
         hint = f"{_HINT}, or accept the difference (gpufleet_acceptances)"
         return [Finding(cause="partition-keys-differ", text=text, hint=hint, subjects=subjects, marginal=True)]
     return []

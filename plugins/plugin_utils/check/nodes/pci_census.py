@@ -26,9 +26,9 @@ SPEC = CheckSpec(
 _RESEAT = "power-cycle the node through its BMC; if the GPU stays away, reseat or replace it"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge count, identity and state of the GPUs as the PCI bus lists them."""
-    return per_host(SPEC, seen, context, _judge, needs=("pci",))
+    return per_host(SPEC, observed, context, _judge, needs=("pci",))
 
 
 def nvidia_gpus(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:

@@ -44,10 +44,10 @@ _TRANSLATED = "DirectTrans"
 _BARE_METAL = "none"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge switches between GPUs and adapters: redirection fails; other bits of ACS there are for a person to
     decide."""
-    return per_host(SPEC, seen, context, _judge, needs=("pci",))
+    return per_host(SPEC, observed, context, _judge, needs=("pci",))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
@@ -113,13 +113,13 @@ def _bridges(host: NodeContext, devices: Sequence[PciDevice]) -> tuple[PciBridge
         if bridges.kind == "empty" and not shown:
             return ()
         return host.tool_failure("bridges", bridges)
-    told = {bridge.address for bridge in bridges}
+    reported = {bridge.address for bridge in bridges}
     gpus = [device.address for device in devices if device.is_nvidia_gpu and not device.dead]
     hidden = [gpu for gpu in gpus if not any(bridge.leads_to(gpu) for bridge in bridges)]
     nameless = [bridge.address for bridge in bridges if bridge.port == "other" and _has_a_kind(bridge, bridges, gpus)]
     text = ""
-    if told != shown:
-        text = f"`lspci -Dnn` and `lspci -vvv` list different bridges: {', '.join(sorted(told ^ shown))[:200]}"
+    if reported != shown:
+        text = f"`lspci -Dnn` and `lspci -vvv` list different bridges: {', '.join(sorted(reported ^ shown))[:200]}"
     elif hidden:
         text = f"no bridge leads to {', '.join(hidden)}"
     elif nameless:

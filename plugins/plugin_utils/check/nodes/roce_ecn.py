@@ -104,13 +104,13 @@ SPEC = CheckSpec(
 _FACT = "ecn"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge every port. One without ECN on a configured priority fails.
 
     Where no priorities are configured, a port is compared with most ports of its SKU.
     """
-    usual = usual_of_ports(SPEC, seen, context, _known_ports, _said)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
+    usual = usual_of_ports(SPEC, observed, context, _known_ports, _reported)
+    return per_host(SPEC, observed, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 
 
 def _known_ports(host: NodeContext) -> dict[str, PortEcn]:
@@ -118,7 +118,7 @@ def _known_ports(host: NodeContext) -> dict[str, PortEcn]:
     return ports_of(host, _FACT, PortEcn)
 
 
-def _said(port: PortEcn) -> str:
+def _reported(port: PortEcn) -> str:
     return f"marks on {_words(port.notifies)}, heeds on {_words(port.reacts)}"
 
 
@@ -147,7 +147,9 @@ def _ports(host: NodeContext, names: Sequence[str], mine: dict[str, PortEcn], us
     for name, port in mine.items() if wanted is not None else ():
         off = [number for number in wanted or () if number not in port.notifies or number not in port.reacts]
         if off:
-            text = f"{name} ({port.device}) {_said(port)}, expected ECN on {_words(wanted or ())} in both directions"
+            text = (
+                f"{name} ({port.device}) {_reported(port)}, expected ECN on {_words(wanted or ())} in both directions"
+            )
             hint = f"echo 1 into /sys/class/net/{port.device}/ecn/roce_np/enable/{off[0]} and roce_rp/enable/{off[0]}"
             part = (host.part(SubjectKind.HCA, name),)
             findings.append(Finding(cause="roce-ecn-off", text=text, hint=f"{hint}; make it last", subjects=part))
@@ -155,15 +157,17 @@ def _ports(host: NodeContext, names: Sequence[str], mine: dict[str, PortEcn], us
         text = f"ECN is stated, and nothing tells it of {', '.join(untold)}"
         hint = f"`ls /sys/class/net/*/ecn` on {host.name}: the kernel's own driver and virtual functions do not show it"
         return host.answer.unknown("roce-ecn-not-reported", text, hint, evidence=proof)
-    odd = {name: port for name, port in mine.items() if wanted is None and _said(port) != usual}
+    odd = {name: port for name, port in mine.items() if wanted is None and _reported(port) != usual}
     if odd:
         hint = "state priorities of roce-ecn, and bring the ports to them; or accept the difference"
-        told = odd_ports(odd, lambda port: f"ECN {_said(port)}")
+        messages = odd_ports(odd, lambda port: f"ECN {_reported(port)}")
         parts = () if len(odd) == len(mine) else tuple(host.part(SubjectKind.HCA, name) for name in odd)
-        text = f"{told}; {most_ports(usual)}"
+        text = f"{messages}; {most_ports(usual)}"
         findings.append(Finding(cause="roce-ecn-differs", text=text, hint=hint, subjects=parts, marginal=True))
-    said = "; ".join(sorted({_said(port) for port in mine.values()}))
-    summary = f"ECN of {count(len(mine), 'port')}: {said}" if mine else "the driver shows no ECN, and none is stated"
+    reported = "; ".join(sorted({_reported(port) for port in mine.values()}))
+    summary = (
+        f"ECN of {count(len(mine), 'port')}: {reported}" if mine else "the driver shows no ECN, and none is stated"
+    )
     return Report(summary=summary, findings=tuple(findings), evidence=proof)
 
 

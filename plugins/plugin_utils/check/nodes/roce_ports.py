@@ -36,8 +36,8 @@ P = TypeVar("P", bound=_Port)
 
 def adapter_names(host: NodeContext) -> list[str]:
     """Return the adapters for GPU traffic by name, each once, however many of its ports carry it."""
-    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
-    return list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
+    configured = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
+    return list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(configured).names))
 
 
 def ports_of(host: NodeContext, fact: str, _kind: type[P]) -> dict[str, P]:
@@ -59,17 +59,17 @@ def ports_of(host: NodeContext, fact: str, _kind: type[P]) -> dict[str, P]:
 
 def usual_of_ports(
     spec: CheckSpec,
-    seen: FleetFacts,
+    observed: FleetFacts,
     context: JudgeContext,
     ports: Callable[[NodeContext], Mapping[str, P]],
-    said: Callable[[P], str],
+    reported: Callable[[P], str],
 ) -> dict[str, str]:
     """Return, by SKU, the setting of most of its ports as a text; empty where two settings are equally frequent."""
     known: dict[str, dict[str, str]] = {}
     for entry in context.site.in_scope:
-        if entry.name in seen.hosts and entry.sku in context.hardware:
-            found = ports(NodeContext(spec, context, seen, entry))
-            words = {f"{entry.name}/{name}": said(port) for name, port in found.items()}
+        if entry.name in observed.hosts and entry.sku in context.hardware:
+            found = ports(NodeContext(spec, context, observed, entry))
+            words = {f"{entry.name}/{name}": reported(port) for name, port in found.items()}
             known.setdefault(entry.sku, {}).update(words)
     return {sku: uniformity(words).expected for sku, words in known.items()}
 
@@ -79,9 +79,9 @@ def most_ports(usual: str) -> str:
     return f"most ports: {usual}" if usual else "as many ports have another setting"
 
 
-def odd_ports(odd: Mapping[str, P], said: Callable[[P], str]) -> str:
+def odd_ports(odd: Mapping[str, P], reported: Callable[[P], str]) -> str:
     """Return the text of the ports with their settings; ports with the same setting are listed together."""
     by_words: dict[str, list[str]] = {}
     for name, port in odd.items():
-        by_words.setdefault(said(port), []).append(f"{name} ({port.device})")
+        by_words.setdefault(reported(port), []).append(f"{name} ({port.device})")
     return "; ".join(f"{first_of(names, NAMED_PORTS)}: {words}" for words, names in by_words.items())

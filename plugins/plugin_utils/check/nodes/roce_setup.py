@@ -87,8 +87,8 @@ def _device(name: str, lines: list[str]) -> PortQos:
     enabled = [match.group(1).split() for line in lines if (match := _ENABLED.fullmatch(line))]
     dcbx = [match.group(1) for line in lines if (match := _DCBX.fullmatch(line))]
     if len(trust) != 1 or len(enabled) != 1:
-        said = f"{name or 'a device'} with {len(trust)} trust states and {len(enabled)} rows `enabled`"
-        raise unreadable(_TOOL, said, "one of each")
+        reported = f"{name or 'a device'} with {len(trust)} trust states and {len(enabled)} rows `enabled`"
+        raise unreadable(_TOOL, reported, "one of each")
     return PortQos(
         device=name,
         trust=trust[0],
@@ -265,10 +265,10 @@ _BY_CODE_POINT, _POINTS, _NO_LIMIT = "dscp", 8, "unlimited"
 _INDEX = "NCCL_IB_GID_INDEX"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge addresses and MTU by port, and PFC against the site's setting, else against most ports of the SKU."""
-    usual = usual_of_ports(SPEC, seen, context, _paused_ports, _said)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
+    usual = usual_of_ports(SPEC, observed, context, _paused_ports, _reported)
+    return per_host(SPEC, observed, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 
 
 def _paused_ports(host: NodeContext) -> dict[str, PortQos]:
@@ -276,7 +276,7 @@ def _paused_ports(host: NodeContext) -> dict[str, PortQos]:
     return ports_of(host, "qos", PortQos)
 
 
-def _said(port: PortQos) -> str:
+def _reported(port: PortQos) -> str:
     listed = ", ".join(map(str, port.pfc)) or "none"
     return ", ".join([f"PFC on {listed}", f"trust {port.trust}", *_shares(port)])
 
@@ -287,15 +287,15 @@ def _shares(port: PortQos) -> list[str]:
     This is what configures the port (DCBX), code points with a priority other than the default, and classes with a
     share or a limit.
     """
-    said = [f"DCBX {port.dcbx}"] if port.dcbx else []
+    reported = [f"DCBX {port.dcbx}"] if port.dcbx else []
     if port.trust == _BY_CODE_POINT:
         moved = [f"{point} to {priority}" for point, priority in port.dscp.items() if priority != point // _POINTS]
-        said += [f"dscp {', '.join(moved)}"] if moved else []
+        reported += [f"dscp {', '.join(moved)}"] if moved else []
     for entry in port.classes:
         share = f" {entry.bandwidth_percent} %" if entry.bandwidth_percent is not None else ""
         limit = f" at most {entry.rate_limit}" if entry.rate_limit != _NO_LIMIT else ""
-        said += [f"class {entry.number}{share}{limit}"] if share or limit else []
-    return said
+        reported += [f"class {entry.number}{share}{limit}"] if share or limit else []
+    return reported
 
 
 def _judge(host: NodeContext, usual: str) -> Report | Outcome:
@@ -338,10 +338,10 @@ def _ports(host: NodeContext, names: Sequence[str], usual: str) -> Report | Outc
     else:
         findings += paused
     least = min((verbs[name].mtu for name in names if name in verbs), default=0)
-    said = "; ".join(sorted({_said(port) for port in _paused_ports(host).values()}))
-    said = said or ("PFC is the provider's" if _virtual(host) else "mlnx_qos said nothing of PFC")
+    reported = "; ".join(sorted({_reported(port) for port in _paused_ports(host).values()}))
+    reported = reported or ("PFC is the provider's" if _virtual(host) else "mlnx_qos said nothing of PFC")
     return Report(
-        summary=f"{count(len(names), 'port')} with a RoCE v2 address{index}, MTU {least} or more; {said}",
+        summary=f"{count(len(names), 'port')} with a RoCE v2 address{index}, MTU {least} or more; {reported}",
         findings=tuple(findings),
         measured=(Measure("active_mtu_min", least, "bytes"),),
         expected=(Expectation("active_mtu_min", ">=", settings.mtu_bytes, Basis.RULE, "bytes"),),
@@ -350,9 +350,9 @@ def _ports(host: NodeContext, names: Sequence[str], usual: str) -> Report | Outc
 
 
 def _index(host: NodeContext) -> int | None:
-    stated = host.settings(RoceSetupSettings).gid_index
-    if stated is not None:
-        return stated
+    configured = host.settings(RoceSetupSettings).gid_index
+    if configured is not None:
+        return configured
     env = host.context.stated("fabric_validation", "env")
     word = str(env.get(_INDEX, "")) if isinstance(env, Mapping) else ""
     return int(word) if word.isascii() and word.isdigit() else None
@@ -388,16 +388,16 @@ def _virtual(host: NodeContext) -> bool:
 def _lossless(host: NodeContext, names: Sequence[str], usual: str) -> list[Finding] | Outcome:
     """Return the findings about PFC of the ports; an outcome where PFC is configured but not known."""
     settings, ports = host.settings(RoceSetupSettings), host.facts.read("qos", tuple)
-    stated = settings.pfc_priorities is not None or bool(settings.trust)
+    configured = settings.pfc_priorities is not None or bool(settings.trust)
     if isinstance(ports, ProbeFailure):
         # A virtual function does not show it, and not every driver package has the tool.
         optional = ports.kind == "missing" or _virtual(host)
-        return host.tool_failure("qos", ports) if stated or not optional else []
+        return host.tool_failure("qos", ports) if configured or not optional else []
     links: tuple[RdmaLink, ...] = host.facts.values["rdma_links"]
     devices = {link.netdev: link.device for link in links if link.device in names}
     mine = _paused_ports(host)
     untold = [name for name in names if name not in mine]
-    if untold and stated:
+    if untold and configured:
         text = f"mlnx_qos says nothing of {', '.join(untold)}"
         return host.answer.unknown(
             "roce-pfc-not-reported",
@@ -410,7 +410,7 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: str) -> list[Findi
     for name, port in mine.items():
         subjects, device = (host.part(SubjectKind.HCA, name),), port.device
         if settings.pfc_priorities is not None and set(port.pfc) != set(settings.pfc_priorities):
-            text = f"{name} ({device}): {_said(port)}, expected PFC on {_words(settings.pfc_priorities)} alone"
+            text = f"{name} ({device}): {_reported(port)}, expected PFC on {_words(settings.pfc_priorities)} alone"
             bits = ",".join("1" if number in settings.pfc_priorities else "0" for number in range(8))
             hint = f"`mlnx_qos -i {device} --pfc {bits}`, and the same on the switch port; make it last over boots"
             findings.append(Finding(cause="roce-pfc-wrong", text=text, hint=hint, subjects=subjects))
@@ -418,7 +418,7 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: str) -> list[Findi
             text = f"{name} ({device}): trust {port.trust}, expected {settings.trust}"
             hint = f"`mlnx_qos -i {device} --trust {settings.trust}`; make it last over boots"
             findings.append(Finding(cause="roce-trust-wrong", text=text, hint=hint, subjects=subjects))
-    odd = {name: port for name, port in mine.items() if not stated and _said(port) != usual}
+    odd = {name: port for name, port in mine.items() if not configured and _reported(port) != usual}
     if odd:
         findings.append(_odd_ports(host, odd, usual, whole=len(odd) == len(mine)))
     return findings
@@ -429,7 +429,7 @@ def _odd_ports(host: NodeContext, odd: Mapping[str, PortQos], usual: str, *, who
     shown = first_of([f"`mlnx_qos -i {port.device}`" for port in odd.values()], NAMED_PORTS, " and ")
     return Finding(
         cause="roce-pfc-differs",
-        text=f"{odd_ports(odd, _said)}; {most_ports(usual)}",
+        text=f"{odd_ports(odd, _reported)}; {most_ports(usual)}",
         hint=f"state pfc_priorities and trust of roce-setup, and bring the ports to them ({shown})",
         subjects=() if whole else tuple(host.part(SubjectKind.HCA, name) for name in odd),
         marginal=True,

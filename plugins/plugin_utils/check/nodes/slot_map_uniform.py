@@ -38,12 +38,12 @@ _BESIDE = ("PIX", "PXB")
 _BARE_METAL = "none"
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge places against the map of most hosts.
 
     Hosts that lack parts, or have other names for them, have no places that could be compared.
     """
-    hosts = {host.name: NodeContext(SPEC, context, seen, host) for host in context.site.in_scope}
+    hosts = {host.name: NodeContext(SPEC, context, observed, host) for host in context.site.in_scope}
     whole = {name: host for name, host in hosts.items() if _is_whole(host)}
     usual, order = _usual(whole, _modules), _usual(whole, _buses)
     places = {name: _places(host, order.get(host.entry.sku, ()), whole=name in whole) for name, host in hosts.items()}
@@ -55,7 +55,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         needs="smi",
         waits=lambda host: None if places[host.name] else _waits(host),
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
 def _was_read(host: NodeContext) -> bool:
@@ -132,8 +132,8 @@ def _parts(host: NodeContext, usual: tuple[str, ...], places: tuple[int, ...]) -
 
 
 def _bare_metal(host: NodeContext) -> bool:
-    said = host.facts.read("virtual", str)
-    return said == _BARE_METAL
+    reported = host.facts.read("virtual", str)
+    return reported == _BARE_METAL
 
 
 def _adapters(host: NodeContext, matrix: Topology, places: tuple[int, ...]) -> list[Part]:
@@ -146,9 +146,9 @@ def _adapters(host: NodeContext, matrix: Topology, places: tuple[int, ...]) -> l
     names = list(dict.fromkeys(name.partition(":")[0] for name in found.names))
     if not names or not found.complete or not set(names) <= set(matrix.nics):
         return []
-    stated = found.basis == "stated"
-    words = {name: f"adapter {rail}" if stated else name for rail, name in enumerate(names)}
-    peers = ("stated",) if stated else tuple(sorted(names))
+    configured = found.basis == "stated"
+    words = {name: f"adapter {rail}" if configured else name for rail, name in enumerate(names)}
+    peers = ("stated",) if configured else tuple(sorted(names))
     parts = []
     for place, gpu in zip(places, matrix.gpus, strict=True):
         beside = [words[name] for name in names if matrix.paths.get((gpu, name)) in _BESIDE]

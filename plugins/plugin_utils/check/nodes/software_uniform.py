@@ -22,10 +22,10 @@ _NONE = "none"
 
 
 def judge_same(
-    spec: CheckSpec, seen: FleetFacts, context: JudgeContext, *, field: str, word: str
+    spec: CheckSpec, observed: FleetFacts, context: JudgeContext, *, field: str, word: str
 ) -> tuple[Outcome, ...]:
     """Return an outcome for every host: all must have setting `version`, else the value of most hosts."""
-    facts = {host.name: seen.hosts[host.name] for host in context.site.in_scope if host.name in seen.hosts}
+    facts = {host.name: observed.hosts[host.name] for host in context.site.in_scope if host.name in observed.hosts}
     known = {name: text for name, host in facts.items() if (text := _text(host, field)) is not None}
     same = uniformity(known, context.settings_of(spec.id, VersionSettings).version)
     # A package that is not installed is a fact (inbox drivers), not a failed tool.
@@ -39,7 +39,7 @@ def judge_same(
             return _judge(host, field, word, same)
         return split(host)
 
-    return each_once(per_host(spec, seen, context, judge_host, needs=needs))
+    return each_once(per_host(spec, observed, context, judge_host, needs=needs))
 
 
 def _text(facts: HostFacts, field: str) -> str | None:
@@ -57,9 +57,9 @@ def _judge(host: NodeContext, field: str, word: str, same: Uniformity) -> Report
     slug = host.spec.id.removesuffix("-uniform")
     findings: tuple[Finding, ...] = ()
     if text != same.expected:
-        said = f"{word} {text}, expected {same.expected} ({same.text()})"
+        reported = f"{word} {text}, expected {same.expected} ({same.text()})"
         hint = f"bring {host.name} to {same.expected}, or accept the difference (gpufleet_acceptances)"
-        findings = (Finding(cause=f"{slug}-mismatch", text=said, hint=hint, marginal=True),)
+        findings = (Finding(cause=f"{slug}-mismatch", text=reported, hint=hint, marginal=True),)
     basis = Basis.RULE if same.stated else Basis.PEERS
     return Report(
         summary=f"{word} {text}, as on every host",
@@ -83,10 +83,10 @@ def _uniform(check: str, field: str, word: str, title: str) -> Check[FleetFacts]
         settings=VersionSettings,
     )
 
-    def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         """Judge every host. A difference may be intended, so it is marginal: a person accepts it, or the host is
         corrected."""
-        return judge_same(spec, seen, context, field=field, word=word)
+        return judge_same(spec, observed, context, field=field, word=word)
 
     return Check(spec, OBSERVER, judge)
 

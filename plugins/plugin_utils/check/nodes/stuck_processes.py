@@ -84,9 +84,9 @@ _AGE_S = 60
 _NAMED = 4
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge processes that wait in every reading. A person decides, because a busy disk causes some too."""
-    return per_host(SPEC, seen, context, _judge, needs=("waiting",))
+    return per_host(SPEC, observed, context, _judge, needs=("waiting",))
 
 
 def _judge(host: NodeContext) -> Report:

@@ -46,9 +46,9 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the GPUs that are present; check gpu-census reports a missing one."""
-    return per_host(SPEC, seen, context, _judge, needs=("smi", "topo"))
+    return per_host(SPEC, observed, context, _judge, needs=("smi", "topo"))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:

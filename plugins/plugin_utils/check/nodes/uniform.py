@@ -92,10 +92,10 @@ def each_once(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     return tuple({id(outcome): outcome for outcome in outcomes}.values())
 
 
-def uniformity(by_host: Mapping[str, str], stated: str = "") -> Uniformity:
+def uniformity(by_host: Mapping[str, str], configured: str = "") -> Uniformity:
     """Return which value is the right one: the configured one, else that of most hosts."""
-    expected = stated or more_than_any_other(Counter(by_host.values())) or ""
-    return Uniformity(expected, dict(by_host), bool(stated))
+    expected = configured or more_than_any_other(Counter(by_host.values())) or ""
+    return Uniformity(expected, dict(by_host), bool(configured))
 
 
 # Versions of parts: parts of the same kind and place are compared over the fleet.
@@ -151,7 +151,7 @@ class PartVersions:
         """The prefix of the check's causes."""
         return self.spec.id.removesuffix("-uniform")
 
-    def judge(self, seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    def judge(self, observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         """Return an outcome for every host. A part with another version than most of the same kind is marginal."""
         usual = self._usual(context)
         halves = {
@@ -175,7 +175,7 @@ class PartVersions:
                 return self._host(host, usual, ruled)
             return split(host)
 
-        return each_once(per_host(self.spec, seen, context, judge_host, needs=(self.needs,)))
+        return each_once(per_host(self.spec, observed, context, judge_host, needs=(self.needs,)))
 
     def _usual(self, context: JudgeContext) -> dict[tuple[str, ...], str]:
         versions: dict[tuple[str, ...], Counter[str]] = {}
@@ -197,14 +197,14 @@ class PartVersions:
             text = f"no {self.word} is reported for {', '.join(blind)}"
             return host.answer.unknown(f"{self.slug}-not-reported", text, f"read it on {host.name}", evidence=proof)
         wanted = [self._stated(part) or usual.get((host.entry.sku, *part.alike), "") for part in mine]
-        seen = ", ".join(sorted({part.version for part in mine})) or "of no part"
+        observed = ", ".join(sorted({part.version for part in mine})) or "of no part"
         differing = (
             self._finding(host, part, right)
             for part, right in zip(mine, wanted, strict=True)
             # For parts without a version, or with one on each half of the hosts, no host is the odd one.
             if part.version and right and part.version != right
         )
-        alike = f"{self.word} {seen} on {count(len(mine), 'part')}, as on the other hosts"
+        alike = f"{self.word} {observed} on {count(len(mine), 'part')}, as on the other hosts"
         return Report(
             summary=alike if mine else f"no {self.word} to compare with other hosts; what the site states holds",
             findings=(*ruled, *differing),

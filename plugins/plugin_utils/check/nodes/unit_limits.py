@@ -65,59 +65,59 @@ _UNLIMITED, _GIB = "infinity", 1 << 30
 _LARGEST = str((1 << 64) - 1)
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge limits. One below the configured limit fails; any other difference may be intended, so a person decides."""
     versions = PartVersions(
         SPEC,
-        {host.name: _compared(seen, context, host.name, host.sku) for host in context.site.in_scope},
+        {host.name: _compared(observed, context, host.name, host.sku) for host in context.site.in_scope},
         lambda host, _name: host.answer.subject,
         word="limit",
         needs="units",
         rules=_rules,
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
 def _limits(units: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], str]:
     """Return the limits of the running units, by unit and name; empty for one that systemd does not report."""
     running = [unit for unit in _STARTERS if units.get(unit, {}).get("ActiveState") == "active"]
-    return {(unit, name): _said(units[unit].get(name, "")) for unit in running for name in (_MEMLOCK, _NOFILE)}
+    return {(unit, name): _reported(units[unit].get(name, "")) for unit in running for name in (_MEMLOCK, _NOFILE)}
 
 
-def _said(word: str) -> str:
+def _reported(word: str) -> str:
     if word in (_UNLIMITED, _LARGEST):
         return _UNLIMITED
     return word if word.isascii() and word.isdigit() else ""
 
 
-def _compared(seen: FleetFacts, context: JudgeContext, name: str, sku: str) -> tuple[Part, ...]:
+def _compared(observed: FleetFacts, context: JudgeContext, name: str, sku: str) -> tuple[Part, ...]:
     """Return the limits of a host for which the site configures nothing."""
-    units = seen.hosts[name].read("units", dict) if name in seen.hosts else {}
+    units = observed.hosts[name].read("units", dict) if name in observed.hosts else {}
     if isinstance(units, ProbeFailure):
         return ()
-    stated = _stated(context.settings_of(SPEC.id, UnitLimitsSettings, sku))
+    configured = _configured(context.settings_of(SPEC.id, UnitLimitsSettings, sku))
     return tuple(
         Part(f"{unit} {limit}", (unit, limit), value)
         for (unit, limit), value in _limits(units).items()
-        if limit not in stated
+        if limit not in configured
     )
 
 
-def _stated(settings: UnitLimitsSettings) -> dict[str, float]:
+def _configured(settings: UnitLimitsSettings) -> dict[str, float]:
     least = {_MEMLOCK: None if settings.memlock_gib is None else settings.memlock_gib * _GIB, _NOFILE: settings.nofile}
     return {name: value for name, value in least.items() if value is not None}
 
 
 def _rules(host: NodeContext) -> list[Finding]:
-    stated, limits = _stated(host.settings(UnitLimitsSettings)), _limits(host.facts.values["units"])
-    if stated and not limits:
+    configured, limits = _configured(host.settings(UnitLimitsSettings)), _limits(host.facts.values["units"])
+    if configured and not limits:
         text = f"a limit is stated, and none of {', '.join(_STARTERS)} runs"
         hint = "`systemctl list-units --type=service` on the node: which unit starts containers or jobs?"
         return [Finding(cause="unit-limits-no-unit", text=text, hint=hint, marginal=True)]
     return [
-        _finding(unit, name, value, stated[name])
+        _finding(unit, name, value, configured[name])
         for (unit, name), value in limits.items()
-        if name in stated and value != _UNLIMITED and (not value or int(value) < stated[name])
+        if name in configured and value != _UNLIMITED and (not value or int(value) < configured[name])
     ]
 
 

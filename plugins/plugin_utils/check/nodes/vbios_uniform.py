@@ -24,19 +24,19 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge against setting `version`, else against the VBIOS of most GPUs of that product in the SKU."""
 
-    found = {host.name: _gpus(seen, host.name) for host in context.site.in_scope}
-    stated = context.settings_of(SPEC.id, VersionSettings).version
+    found = {host.name: _gpus(observed, host.name) for host in context.site.in_scope}
+    configured = context.settings_of(SPEC.id, VersionSettings).version
     versions = PartVersions(
-        SPEC, found, lambda host, bus_id: host.gpu(bus_id), word="VBIOS", needs="smi", stated=stated
+        SPEC, found, lambda host, bus_id: host.gpu(bus_id), word="VBIOS", needs="smi", stated=configured
     )
-    return versions.judge(seen, context)
+    return versions.judge(observed, context)
 
 
-def _gpus(seen: FleetFacts, name: str) -> tuple[Part, ...]:
-    smi = seen.hosts[name].smi if name in seen.hosts else None
+def _gpus(observed: FleetFacts, name: str) -> tuple[Part, ...]:
+    smi = observed.hosts[name].smi if name in observed.hosts else None
     gpus = smi.gpus if isinstance(smi, SmiLog) else ()
     return tuple(Part(gpu.bus_id, (gpu.product,), gpu.vbios or "") for gpu in gpus if not gpu.trouble)
 

@@ -31,7 +31,7 @@ _MOST_NODES = 50
 Asked = dict[str, str]
 
 
-def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for each GPU model that differs from the requested one, with its nodes.
 
     Before the components are installed, nodes may not report their GPUs. Nodes that do not are then skipped.
@@ -41,46 +41,53 @@ def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
         return (
             answer.unknown("no-data", "no recipe is resolved", "resolve it, or name one: gpufleet_validate_recipe"),
         )
-    asked = _asked(context.recipe, seen, context)
-    if not asked and _states_a_kind(context.recipe):
+    requested = _requested(context.recipe, observed, context)
+    if not requested and _states_a_kind(context.recipe):
         text = "the recipe is for a kind of GPU, and no node that has GPUs was seen"
         hint = "state the hosts in the inventory, or take a snapshot that has its GPU nodes"
         return (answer.unknown("no-nodes", text, hint),)
-    if not asked:
+    if not requested:
         return (answer.passed("the recipe is for any kind of GPU"),)
     kinds = _kinds(context)
-    products = {name: _products(name, seen, context) for name in asked}
-    silent = [name for name, said in products.items() if not all(said)]
-    bad = _others(answer, asked, products, kinds)
+    products = {name: _products(name, observed, context) for name in requested}
+    not_reporting = [name for name, reported in products.items() if not all(reported)]
+    bad = _others(answer, requested, products, kinds)
     if bad:
         return bad
-    evidence = (Evidence("snapshot", "cluster", f"taken {seen.snapshot.taken}", SNAPSHOT),)
-    if silent and seen.installed:
-        text = f"{len(silent)} of {len(asked)} node(s) do not say which GPUs they have: {', '.join(sorted(silent)[:8])}"
+    evidence = (Evidence("snapshot", "cluster", f"taken {observed.snapshot.taken}", SNAPSHOT),)
+    if not_reporting and observed.installed:
+        text = (
+            f"{len(not_reporting)} of {len(requested)} node(s) do not say which GPUs they have: "
+            f"{', '.join(sorted(not_reporting)[:8])}"
+        )
         hint = "label nvidia.com/gpu.product of these nodes: feature discovery or the DRA driver must run there"
         return (answer.unknown("accelerator-unknown", text, hint, evidence=evidence),)
-    if silent:
-        text = f"{len(silent)} of {len(asked)} node(s) say nothing of their GPUs before the driver stack is there"
+    if not_reporting:
+        text = (
+            f"{len(not_reporting)} of {len(requested)} node(s) say nothing of their GPUs before the driver "
+            "stack is there"
+        )
         return (answer.skipped(f"{text}; playbook validate looks again afterwards", evidence=evidence),)
     text = (
-        f"{len(asked)} of {len(asked)} node(s) have what the recipe is for ({', '.join(sorted(set(asked.values())))})"
+        f"{len(requested)} of {len(requested)} node(s) have what the recipe is for "
+        f"({', '.join(sorted(set(requested.values())))})"
     )
     return (answer.passed(text, evidence=evidence),)
 
 
-def _asked(recipe: Mapping[str, Any], seen: Readiness, context: JudgeContext) -> Asked:
+def _requested(recipe: Mapping[str, Any], observed: Readiness, context: JudgeContext) -> Asked:
     """Return the requested accelerator by node. Nodes for which the recipe requests none are left out."""
     common = str((recipe.get("criteria") or {}).get("accelerator") or "")
-    asked = dict.fromkeys(nodes_in_scope(seen.snapshot, context.site), common)
-    for pool, nodes in nodes_by_pool(recipe, seen.snapshot, context.site):
+    requested = dict.fromkeys(nodes_in_scope(observed.snapshot, context.site), common)
+    for pool, nodes in nodes_by_pool(recipe, observed.snapshot, context.site):
         own = str((pool.get("criteria") or {}).get("accelerator") or "")
-        asked |= dict.fromkeys(nodes, own if own not in _ANY else common)
-    return {name: word for name, word in asked.items() if word not in _ANY}
+        requested |= dict.fromkeys(nodes, own if own not in _ANY else common)
+    return {name: word for name, word in requested.items() if word not in _ANY}
 
 
 def _states_a_kind(recipe: Mapping[str, Any]) -> bool:
-    stated = (recipe, *(recipe.get("pools") or ()))
-    return any(str((entry.get("criteria") or {}).get("accelerator") or "") not in _ANY for entry in stated)
+    configured = (recipe, *(recipe.get("pools") or ()))
+    return any(str((entry.get("criteria") or {}).get("accelerator") or "") not in _ANY for entry in configured)
 
 
 def _kinds(context: JudgeContext) -> dict[str, Accelerator]:
@@ -92,18 +99,20 @@ def _kinds(context: JudgeContext) -> dict[str, Accelerator]:
     return load_accelerators() | own
 
 
-def _products(name: str, seen: Readiness, context: JudgeContext) -> tuple[str, ...]:
+def _products(name: str, observed: Readiness, context: JudgeContext) -> tuple[str, ...]:
     """Return every product name among the GPUs of a node; one GPU does not stand in for another.
 
     A GPU that reports no product is the empty string. Where no single GPU is listed, this is the product label of the
     node.
     """
     inventory = {host.node_name: host.name for host in context.site.hosts}
-    host = seen.snapshot.hosts.get(inventory.get(name, name), Host())
-    node = seen.snapshot.nodes.get(name, Node())
+    host = observed.snapshot.hosts.get(inventory.get(name, name), Host())
+    node = observed.snapshot.nodes.get(name, Node())
     devices = [device for device in node.devices.values() if device.get("type") == "gpu"]
-    said = {gpu.product for gpu in host.gpus.values()} or {str(device.get("productName") or "") for device in devices}
-    return tuple(sorted(said - {""} if len(said) == 1 else said)) or (gpu_product(node),)
+    reported = {gpu.product for gpu in host.gpus.values()} or {
+        str(device.get("productName") or "") for device in devices
+    }
+    return tuple(sorted(reported - {""} if len(reported) == 1 else reported)) or (gpu_product(node),)
 
 
 def _kind(product: str, kinds: Mapping[str, Accelerator]) -> Accelerator | None:
@@ -114,10 +123,10 @@ def _kind(product: str, kinds: Mapping[str, Accelerator]) -> Accelerator | None:
 
 
 def _others(
-    answer: Answer, asked: Asked, products: Mapping[str, tuple[str, ...]], kinds: Mapping[str, Accelerator]
+    answer: Answer, requested: Asked, products: Mapping[str, tuple[str, ...]], kinds: Mapping[str, Accelerator]
 ) -> tuple[Outcome, ...]:
     groups: dict[tuple[str, str], list[str]] = {}
-    for name, word in asked.items():
+    for name, word in requested.items():
         for product in filter(None, products[name]):
             kind = _kind(product, kinds)
             if kind is None or word not in (kind.name, *kind.aliases):

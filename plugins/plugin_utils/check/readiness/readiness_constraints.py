@@ -31,7 +31,7 @@ SPEC = CheckSpec(
 _MOST_NODES = 50
 
 
-def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for each constraint that is not met, so that all are reported at once.
 
     If all are met, or there are none: one outcome that passed.
@@ -41,30 +41,34 @@ def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
         return (
             answer.unknown("no-data", "no recipe is resolved", "resolve it, or name one: gpufleet_validate_recipe"),
         )
-    results = _results(context.recipe, seen, context)
+    results = _results(context.recipe, observed, context)
     bad = tuple(
-        not_met(answer, result, _evidence(seen), tuple(map(node_subject, result.nodes[:_MOST_NODES])))
+        not_met(answer, result, _evidence(observed), tuple(map(node_subject, result.nodes[:_MOST_NODES])))
         for result in results
         if result.status is not ConstraintStatus.PASS
     )
     if bad:
         return bad
-    held = "; ".join(map(held_words, results[:6]))
-    text = f"{len(results)} of {len(results)} constraints hold{f': {held}' if held else ''}"
+    on_hold = "; ".join(map(held_words, results[:6]))
+    text = f"{len(results)} of {len(results)} constraints hold{f': {on_hold}' if on_hold else ''}"
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
     return (
-        answer.passed(text, measured=measured, expected=tuple(map(expectation_of, results)), evidence=_evidence(seen)),
+        answer.passed(
+            text, measured=measured, expected=tuple(map(expectation_of, results)), evidence=_evidence(observed)
+        ),
     )
 
 
-def _results(recipe: Mapping[str, Any], seen: Readiness, context: JudgeContext) -> list[ConstraintResult]:
+def _results(recipe: Mapping[str, Any], observed: Readiness, context: JudgeContext) -> list[ConstraintResult]:
     own = section_of(recipe, READINESS).get("constraints") or []
     shared = [*(recipe.get("constraints") or []), *own]
     hosts = {host.node_name: host.name for host in context.site.hosts}
-    results = [_evaluated(entry, seen, nodes_in_scope(seen.snapshot, context.site), hosts) for entry in _once(shared)]
-    for pool, nodes in nodes_by_pool(recipe, seen.snapshot, context.site):
+    results = [
+        _evaluated(entry, observed, nodes_in_scope(observed.snapshot, context.site), hosts) for entry in _once(shared)
+    ]
+    for pool, nodes in nodes_by_pool(recipe, observed.snapshot, context.site):
         more = [entry for entry in pool.get("constraints") or [] if entry not in shared]
-        results += [_evaluated(entry, seen, nodes, hosts) for entry in _once(more)]
+        results += [_evaluated(entry, observed, nodes, hosts) for entry in _once(more)]
     return results
 
 
@@ -73,16 +77,16 @@ def _once(entries: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _evaluated(
-    entry: Mapping[str, Any], seen: Readiness, nodes: tuple[str, ...], hosts: Mapping[str, str]
+    entry: Mapping[str, Any], observed: Readiness, nodes: tuple[str, ...], hosts: Mapping[str, str]
 ) -> ConstraintResult:
     constraint = declared_constraint(entry)
     if hint := unknown_name(constraint.name):
         return unmeasurable(constraint, hint)
-    return evaluate_in(constraint, seen.snapshot, nodes, hosts)
+    return evaluate_in(constraint, observed.snapshot, nodes, hosts)
 
 
-def _evidence(seen: Readiness) -> tuple[Evidence, ...]:
-    snapshot = seen.snapshot
+def _evidence(observed: Readiness) -> tuple[Evidence, ...]:
+    snapshot = observed.snapshot
     return (Evidence("snapshot", "cluster", f"taken {snapshot.taken} by {snapshot.made_by}", SNAPSHOT),)
 
 

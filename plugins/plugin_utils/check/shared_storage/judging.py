@@ -57,15 +57,15 @@ _STATE = "measure again when less uses the volume, or state what is expected, by
 def judge_metric(spec: CheckSpec, rule: Rule, results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host. Hosts that are slow because of something they share get one together."""
     figures = Figures(results)
-    told: list[Outcome] = []
+    reported: list[Outcome] = []
     covered: set[str] = set()
     for cohort, hosts in figures.cohorts().items():
         outcome, about = _together(spec, rule, context, figures, cohort, hosts)
         if outcome is not None:
-            told.append(outcome)
+            reported.append(outcome)
             covered.update(about)
     rest = [host for host in results.plan.hosts if host.name not in covered]
-    return (*told, *(_judge(Answer.about_host(spec, context, host.name), rule, figures, host) for host in rest))
+    return (*reported, *(_judge(Answer.about_host(spec, context, host.name), rule, figures, host) for host in rest))
 
 
 def _together(
@@ -84,7 +84,7 @@ def _together(
     shared = explained(context, slow, hosts, alone=bool(undecided), alike=alike) if proven and far else None
     if shared is not None:
         first = shared.slow[0]
-        text = f"{first}: {_told(figures, metric, first, figures.slow_itself(metric, first)[0])}"
+        text = f"{first}: {_reported(figures, metric, first, figures.slow_itself(metric, first)[0])}"
         return slow_group(spec, context, shared, text, **_details(figures, metric, first)), tuple(shared.slow)
     if not blamed or len(hosts) < 2:
         return _blind(spec, rule, context, figures, cohort, hosts)
@@ -121,9 +121,11 @@ def _blind(
     about = [host for host in hosts if not figures.missed(metric, host) and not figures.doubtful(metric, host)]
     if not pattern or not about:
         return None, ()
-    peers, seen = figures.peers(metric, cohort, pattern), figures.sees(metric, cohort, pattern)
+    peers, observed = figures.peers(metric, cohort, pattern), figures.sees(metric, cohort, pattern)
     text = f"{pattern}: {len(hosts)} hosts differ by {peers.spread / peers.median:.0%} of their {metric.name} (one "
-    text += f"deviation), so that one with {max(seen, 0.01):.0%} of the speed of its peers could pass for one of them"
+    text += (
+        f"deviation), so that one with {max(observed, 0.01):.0%} of the speed of its peers could pass for one of them"
+    )
     details = {**_details(figures, metric, about[0]), "more_subjects": nodes(about)}
     answer, hint = Answer.about_cluster(spec, context), f"{_STATE}.{KEY}.{rule.setting}"
     return answer.marginal(rule.uneven, text, hint, **details), tuple(about)
@@ -137,21 +139,23 @@ def _judge(answer: Answer, rule: Rule, figures: Figures, host: BenchmarkHost) ->
     missed = figures.missed(metric, host.name)
     details = _details(figures, metric, host.name)
     if missed and rule.after is not None and figures.missed(rule.after[1], host.name):
-        return answer.blocked(by=rule.after[0], because=_told(figures, metric, host.name, missed[0]), **details)
+        return answer.blocked(by=rule.after[0], because=_reported(figures, metric, host.name, missed[0]), **details)
     if missed:
         # Patterns in which the host itself is slow come first.
         order = (*figures.slow_itself(metric, host.name), *missed)
         pattern = next((name for name in order if figures.far(metric, host.name, name)), order[0])
-        text = _told(figures, metric, host.name, pattern)
+        text = _reported(figures, metric, host.name, pattern)
         if len(figures.runs[host.name]) < settings.repeats:
             return not_repeated(answer, text, **details)
         if figures.of_its_moment(metric, host.name, pattern):
-            said = f"{text}; but once at least, hosts that were measured beside it had no more"
-            return answer.marginal(rule.uneven, said, f"{_STATE}.{KEY}.{rule.setting}", **details)
+            reported = f"{text}; but once at least, hosts that were measured beside it had no more"
+            return answer.marginal(rule.uneven, reported, f"{_STATE}.{KEY}.{rule.setting}", **details)
         if figures.by_chance(metric, host.name, pattern):
-            said = f"{text}; but the same host has {_times(figures, metric, host.name, pattern)} times more or less of "
-            said += "what others have from one moment to the next (one deviation), which is no proof either way"
-            return answer.marginal(rule.uneven, said, f"{_STATE}.{KEY}.{rule.setting}", **details)
+            reported = (
+                f"{text}; but the same host has {_times(figures, metric, host.name, pattern)} times more or less of "
+            )
+            reported += "what others have from one moment to the next (one deviation), which is no proof either way"
+            return answer.marginal(rule.uneven, reported, f"{_STATE}.{KEY}.{rule.setting}", **details)
         if figures.far(metric, host.name, pattern):
             return answer.failed(rule.slow, text, _HINT, **details)
         return answer.marginal(f"{rule.slow}-marginal", text, _HINT, **details)
@@ -177,7 +181,7 @@ def _known(figures: Figures, metric: Metric, host: str, pattern: str) -> bool:
     )
 
 
-def _told(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
+def _reported(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
     peers = figures.peers(metric, figures.cohort(host), pattern)
     text = f"{pattern}: {metric.name} {figures.value(metric, host, pattern):,.4g} {metric.unit}"
     if host in peers.suspects and peers.median > 0:

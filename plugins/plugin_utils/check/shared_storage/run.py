@@ -99,8 +99,8 @@ def storage_job(name: str, host: BenchmarkHost, settings: StorageSettings, run_w
 
 def command_of(spec: JobSpec) -> tuple[str, ...]:
     """Return the command for the record, without the text of the script."""
-    stated = (f"{key}={spec.env[key]}" for key in ("FIO_SIZE", "FIO_THREADS", "FIO_RATE", "FIO_RUNTIME"))
-    return (spec.command[-1], *stated)
+    configured = (f"{key}={spec.env[key]}" for key in ("FIO_SIZE", "FIO_THREADS", "FIO_RATE", "FIO_RUNTIME"))
+    return (spec.command[-1], *configured)
 
 
 def read_storage(state: str, reason: str, log: str, settings: StorageSettings) -> StorageReading:
@@ -161,14 +161,14 @@ def _wrong(report: FioReport, code: int, settings: StorageSettings) -> Problem |
     whole = bool(write and written and not write.error and written.io_bytes == settings.written_bytes)
     read = report.job("sequential-read")
     if whole and (report.corrupt or (read is not None and read.error == fio.CORRUPT)):
-        said = report.corrupt or "fio ended with error 84"
-        return Problem(CORRUPT, f"data that were written whole were read back otherwise: {said}"[:400], bad=True)
+        reported = report.corrupt or "fio ended with error 84"
+        return Problem(CORRUPT, f"data that were written whole were read back otherwise: {reported}"[:400], bad=True)
     if report.errors or code or any(job.error for job in report.jobs):
         numbers = {int(number) for line in report.errors for number in _ERRNO.findall(line)}
         numbers |= {job.error for job in report.jobs if job.error}
-        said = report.errors[0] if report.errors else f"exit code {code}, errors {sorted(numbers)}"
+        reported = report.errors[0] if report.errors else f"exit code {code}, errors {sorted(numbers)}"
         fails = bool(numbers & set(_STORAGE_FAILS))
-        return Problem(IO_ERROR if fails else "fio-failed", said[:400], bad=fails)
+        return Problem(IO_ERROR if fails else "fio-failed", reported[:400], bad=fails)
     for name in PATTERNS:
         side = _side(report, name)
         if side is None or not side.total_ios or side.bytes_per_s <= 0:

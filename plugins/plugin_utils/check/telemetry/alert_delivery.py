@@ -33,22 +33,24 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome. Its cause is the stage at which the alert got lost."""
     answer = Answer.about_cluster(SPEC, context)
-    if seen.problem is not None:
-        problem = seen.problem
+    if observed.problem is not None:
+        problem = observed.problem
         if problem.cause == "prometheus-unreachable":
             return (answer.blocked(by=SCRAPED, because=f"{problem.subject}: {problem.reason}"),)
         return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}"[:500], problem.hint),)
-    details = _details(seen)
-    outcome = _lost(seen, answer, details)
+    details = _details(observed)
+    outcome = _lost(observed, answer, details)
     if outcome is not None:
         return (outcome,)
-    if seen.leftovers:
+    if observed.leftovers:
         hint = "kubectl get ns,prometheusrules -A -l gpufleet.io/purpose=test; delete what the test left"
-        return (answer.unknown("cleanup-incomplete", f"left behind: {seen.leftovers[0]}", hint, **details),)
-    text = f"the rule was evaluated, fired after {seen.firing_s:.1f} s and arrived after {seen.received_s:.1f} s"
+        return (answer.unknown("cleanup-incomplete", f"left behind: {observed.leftovers[0]}", hint, **details),)
+    text = (
+        f"the rule was evaluated, fired after {observed.firing_s:.1f} s and arrived after {observed.received_s:.1f} s"
+    )
     return (answer.passed(text, **details),)
 
 

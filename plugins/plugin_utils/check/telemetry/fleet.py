@@ -79,10 +79,12 @@ class Fleet:
 
     def missing(self, host: ExpectedHost) -> tuple[ExpectedGpu, ...]:
         """Return the known GPUs of a host that lack a series, or lack one for some of their slices."""
-        seen: dict[str, set[str]] = defaultdict(set)
+        observed: dict[str, set[str]] = defaultdict(set)
         for series in self.relevant(host):
-            seen[series.uuid].add(series.instance)
-        return tuple(gpu for gpu in host.gpus if gpu.uuid not in seen or not set(gpu.instances) <= seen[gpu.uuid])
+            observed[series.uuid].add(series.instance)
+        return tuple(
+            gpu for gpu in host.gpus if gpu.uuid not in observed or not set(gpu.instances) <= observed[gpu.uuid]
+        )
 
     def lacking(self, host: ExpectedHost) -> int:
         """Return how many GPUs of a host lack a series: counted by UUID if the UUIDs are known, else by number."""

@@ -29,38 +29,40 @@ SPEC = CheckSpec(
 _SHOWN = 5
 
 
-def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome.
 
     A field that hosts lack is marginal: a person decides whether an alert of the site needs it there.
     """
-    answer, fleet = Answer.about_cluster(SPEC, context), Fleet(seen)
+    answer, fleet = Answer.about_cluster(SPEC, context), Fleet(observed)
     blocked = without_metrics(answer, fleet)
     if blocked is not None:
         return (blocked,)
-    if seen.alert_fields is None:
+    if observed.alert_fields is None:
         text = "this run did not record which series there are beside utilisation"
         return (answer.unknown("fields-unread", text, "run the gate again"),)
-    unread = [name for name in seen.settings.metrics.alert_fields if name not in {e.field for e in seen.alert_fields}]
-    known = {host.name for host in seen.hosts}
+    unread = [
+        name for name in observed.settings.metrics.alert_fields if name not in {e.field for e in observed.alert_fields}
+    ]
+    known = {host.name for host in observed.hosts}
     unseen = [host.name for host in context.site.in_scope if host.name not in known]
     if unread or unseen:
         text = f"not recorded: {', '.join(unread) or 'the series'} of {', '.join(unseen) or 'the hosts'}"
         return (answer.unknown("fields-unread", text, "run the gate again"),)
     # A host without any metrics is reported by check gpu-metrics-complete. This check judges the others.
-    silent = [host.name for host in seen.hosts if host.in_scope and fleet.is_silent(host)]
-    speaking = [host.name for host in seen.hosts if host.in_scope and host.name not in silent]
-    having = {entry.field: frozenset(entry.hosts) for entry in seen.alert_fields}
+    not_reporting = [host.name for host in observed.hosts if host.in_scope and fleet.is_silent(host)]
+    speaking = [host.name for host in observed.hosts if host.in_scope and host.name not in not_reporting]
+    having = {entry.field: frozenset(entry.hosts) for entry in observed.alert_fields}
     lacking = {field: [name for name in speaking if name not in hosts] for field, hosts in having.items()}
     fields = ", ".join(lacking) or "no series"
     details = {
         "measured": tuple(Measure(field, len(speaking) - len(names), "hosts") for field, names in lacking.items()),
         "expected": tuple(Expectation(field, "==", len(speaking), Basis.RULE, "hosts") for field in lacking),
-        "evidence": seen_in(seen, fields),
+        "evidence": seen_in(observed, fields),
     }
     missing = {field: names for field, names in lacking.items() if names}
-    if silent and not missing:
-        because = f"there are no GPU metrics of {', '.join(silent[:_SHOWN])}"
+    if not_reporting and not missing:
+        because = f"there are no GPU metrics of {', '.join(not_reporting[:_SHOWN])}"
         return (answer.blocked(by=COMPLETE, because=because),)
     if not missing:
         return (answer.passed(f"{fields} at {count(len(speaking), 'host')}", **details),)

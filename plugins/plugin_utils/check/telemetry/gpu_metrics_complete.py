@@ -24,17 +24,17 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host. A host without any metrics is one missing host, not eight missing GPUs."""
-    return per_host(SPEC, seen, context, _judge_host, needs_series=False)
+    return per_host(SPEC, observed, context, _judge_host, needs_series=False)
 
 
 def _judge_host(host: MetricsHost) -> Outcome:
     fleet, expected = host.seen, host.expected
     metrics = fleet.metrics
-    field, seen = metrics.settings.metrics.field, len(fleet.seen_uuids(expected))
+    field, observed = metrics.settings.metrics.field, len(fleet.seen_uuids(expected))
     details: dict[str, Any] = {
-        "measured": gpus_measured(seen),
+        "measured": gpus_measured(observed),
         "expected": (Expectation("GPUs with metrics", "==", expected.count, Basis.RULE, expected.source),),
         "evidence": seen_in(metrics, field),
     }
@@ -50,7 +50,7 @@ def _judge_host(host: MetricsHost) -> Outcome:
         return _host_missing(host, field, details)
     if fleet.lacking(expected):
         names = ", ".join(subject.name for subject in host.gpus(missing))
-        text = f"{count(expected.count - seen, 'GPU')} of {expected.count} without a usable {field}" + (
+        text = f"{count(expected.count - observed, 'GPU')} of {expected.count} without a usable {field}" + (
             f": {names}" if names else ""
         )
         hint = (
@@ -58,13 +58,13 @@ def _judge_host(host: MetricsHost) -> Outcome:
             "GPUs once a claim of the DRA driver holds another one)"
         )
         return host.answer.failed("gpu-missing", text, hint, more_subjects=host.gpus(missing), **details)
-    return host.answer.passed(f"metrics of {count(seen, 'GPU')} ({expected.source})", **details)
+    return host.answer.passed(f"metrics of {count(observed, 'GPU')} ({expected.source})", **details)
 
 
 def _host_missing(host: MetricsHost, field: str, details: dict[str, Any]) -> Outcome:
     exporters = host.seen.exporters(host.expected)
-    said = "; ".join(f"target {entry.target} is {entry.health}: {entry.error}" for entry in exporters)
-    text = f"no {field} of this host at all; {said or 'Prometheus has no target there'}"
+    reported = "; ".join(f"target {entry.target} is {entry.health}: {entry.error}" for entry in exporters)
+    text = f"no {field} of this host at all; {reported or 'Prometheus has no target there'}"
     pods = f"-l app=nvidia-dcgm-exporter --field-selector spec.nodeName={host.expected.node}"
     hint = f"kubectl get pods -A {pods}; read its log"
     return host.answer.failed("host-missing", text[:500], hint, **details)

@@ -22,12 +22,12 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return the outcomes by host.
 
     Prometheus returns a value for five minutes, so only the sample's timestamp gives its age.
     """
-    return per_host(SPEC, seen, context, _judge_host)
+    return per_host(SPEC, observed, context, _judge_host)
 
 
 def _judge_host(host: MetricsHost) -> Outcome:

@@ -30,13 +30,13 @@ _HINTS = {
 _SHOWN = 5
 
 
-def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome for each cause: unknown GPU, unknown host, GPU at another host."""
-    answer, fleet = Answer.about_cluster(SPEC, context), Fleet(seen)
+    answer, fleet = Answer.about_cluster(SPEC, context), Fleet(observed)
     blocked = without_metrics(answer, fleet)
     if blocked is not None:
         return (blocked,)
-    evidence = seen_in(seen, seen.settings.metrics.field)
+    evidence = seen_in(observed, observed.settings.metrics.field)
     outcomes = []
     for cause in dict.fromkeys(stranger.cause for stranger in fleet.strangers):
         same = [stranger for stranger in fleet.strangers if stranger.cause == cause]
@@ -48,9 +48,15 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         outcomes.append(make(cause, text + more, _HINTS[cause], evidence=evidence, more_subjects=nodes))
     if outcomes:
         return tuple(outcomes)
-    known = sum(bool(host.gpus) for host in seen.hosts)
-    how = "by UUID" if known == len(seen.hosts) else f"by UUID on {known} of {len(seen.hosts)} hosts, else by number"
-    others = {s.node or s.claims for s in seen.series if not s.host and {s.claims, s.node} & set(seen.neighbours)}
+    known = sum(bool(host.gpus) for host in observed.hosts)
+    how = (
+        "by UUID"
+        if known == len(observed.hosts)
+        else f"by UUID on {known} of {len(observed.hosts)} hosts, else by number"
+    )
+    others = {
+        s.node or s.claims for s in observed.series if not s.host and {s.claims, s.node} & set(observed.neighbours)
+    }
     beside = f"; {count(len(others), 'other node')} of the cluster left alone" if others else ""
     return (answer.passed(f"every series belongs to a GPU of the inventory ({how}){beside}", evidence=evidence),)
 

@@ -22,14 +22,14 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     answer = Answer.about_cluster(SPEC, context)
-    if seen.problem is not None:
-        problem = seen.problem
+    if observed.problem is not None:
+        problem = observed.problem
         return (answer.unknown(problem.cause, f"{problem.subject}: {problem.reason}", problem.hint),)
-    field = seen.settings.metrics.field
-    if not seen.series:
-        down = [exporter for exporter in seen.exporters if exporter.health != "up"]
+    field = observed.settings.metrics.field
+    if not observed.series:
+        down = [exporter for exporter in observed.exporters if exporter.health != "up"]
         text = f"not one series of {field}, and no target for it"
         hint = (
             "kubectl get servicemonitors,podmonitors -A --show-labels: one must carry the labels that Prometheus "
@@ -38,9 +38,9 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         if down:
             text = f"not one series of {field}: {down[0].target} does not answer ({down[0].error})"
             hint = "look at the exporters: kubectl get pods -A -l app=nvidia-dcgm-exporter"
-        return (answer.failed("telemetry-blind", text, hint, evidence=seen_in(seen, field)),)
+        return (answer.failed("telemetry-blind", text, hint, evidence=seen_in(observed, field)),)
     # Check gpu-metrics-complete reports how many hosts and GPUs have them: it knows how many there are.
-    return (answer.passed(f"{seen.where} has {field}", evidence=seen_in(seen, field)),)
+    return (answer.passed(f"{observed.where} has {field}", evidence=seen_in(observed, field)),)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -22,8 +22,8 @@ SPEC = CheckSpec(
 )
 
 
-def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    return per_host(SPEC, seen, context, _judge_host)
+def judge(observed: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
+    return per_host(SPEC, observed, context, _judge_host)
 
 
 def _judge_host(host: MetricsHost) -> Outcome:

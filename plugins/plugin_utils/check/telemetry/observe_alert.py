@@ -167,16 +167,16 @@ class Receiver:
             "priority_class": namespace.priority_class, "port": PORT, "deadline_s": longest_s,
         }  # fmt: skip
         namespace.create(render(_TEMPLATE, variables))
-        deadline, progress, seen = Deadline.after(alert.ready_s), Progress(self.context.emit), False
+        deadline, progress, observed = Deadline.after(alert.ready_s), Progress(self.context.emit), False
         while True:
             pod = self._pod()
             if pod is not None and is_ready(pod) and is_listening(self.log()):
                 self._restarts = _restarts(pod)
                 return
-            ended = end_of(pod) if pod is not None else _REMOVED if seen else None
+            ended = end_of(pod) if pod is not None else _REMOVED if observed else None
             if ended is not None:
                 self._give_up(ended)
-            seen = seen or pod is not None
+            observed = observed or pod is not None
             waits = waits_for(pod, alert.image, _SETTING) if pod is not None else PodEnd("its pod is not there", "")
             if deadline.left_s <= 0:
                 raise DeadlineError(
@@ -220,11 +220,11 @@ class Receiver:
     def _with_words(self, end: PodEnd) -> str:
         """Return the text with the last lines of the container that it is about. They are saved as evidence too."""
         before = self.log(_LAST_LINES, previous=True) if end.restarted else ""
-        said = before or self.log(_LAST_LINES)
-        if not said.strip():
+        reported = before or self.log(_LAST_LINES)
+        if not reported.strip():
             return end.text
-        self.keep(said)
-        return f"{end.text}; it wrote last: {' | '.join(redact(said).split(chr(10))).strip(' |')[-_SAID:]}"
+        self.keep(reported)
+        return f"{end.text}; it wrote last: {' | '.join(redact(reported).split(chr(10))).strip(' |')[-_SAID:]}"
 
 
 def _restarts(pod: dict[str, Any]) -> int:
@@ -369,7 +369,7 @@ def _followed(
     deadline, progress = Deadline.after(alert.load_s), Progress(context.emit)
     while deadline.left_s > 0 and trace.received_s is None and not trace.rule_error:
         before = trace
-        trace = _seen(prometheus, receiver.log(), trace, time.monotonic() - started)
+        trace = _observed(prometheus, receiver.log(), trace, time.monotonic() - started)
         if before.loaded_s is None and trace.loaded_s is not None:
             deadline = Deadline.after(alert.fire_s)
         if before.firing_s is None and trace.firing_s is not None:
@@ -383,7 +383,7 @@ def _followed(
         return trace
     if trace.firing_s is not None:
         receiver.stays()
-    return _asked(cluster, replace(trace, alertmanagers=prometheus.alertmanagers()))
+    return _requested(cluster, replace(trace, alertmanagers=prometheus.alertmanagers()))
 
 
 def _objects(namespace: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -> list[dict[str, Any]]:
@@ -397,7 +397,7 @@ def _objects(namespace: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -
     return render(_TEMPLATES / "alert-rule.yaml.j2", variables)
 
 
-def _seen(prometheus: Prometheus, log: str, trace: AlertDelivery, now_s: float) -> AlertDelivery:
+def _observed(prometheus: Prometheus, log: str, trace: AlertDelivery, now_s: float) -> AlertDelivery:
     """Return how far the alert is: rule and state in Prometheus, notification at the receiver."""
     try:
         rules = prometheus.alert_rules()
@@ -418,7 +418,7 @@ def _seen(prometheus: Prometheus, log: str, trace: AlertDelivery, now_s: float) 
     return trace
 
 
-def _asked(cluster: Cluster, trace: AlertDelivery) -> AlertDelivery:
+def _requested(cluster: Cluster, trace: AlertDelivery) -> AlertDelivery:
     """Query Alertmanager about an alert that did not arrive. This only helps to locate where it got lost."""
     try:
         alerts = Alertmanager(alertmanager_session(cluster, trace.settings.metrics)).alerts("gpufleet_test", trace.name)
@@ -456,11 +456,15 @@ def restore(data: Any, run_dir: Path, site: Site) -> AlertDelivery:
     Raises:
         InputError: the data are not what this release writes, or the log does not have the alert.
     """
-    seen = _AS_SAVED.restore(data, run_dir, site)
-    if seen.evidence and seen.received_s is not None and not received(_kept(run_dir / seen.evidence), seen.name):
-        reason = f"says that {seen.name or 'an alert without a name'} arrived; {seen.evidence} does not."
+    observed = _AS_SAVED.restore(data, run_dir, site)
+    if (
+        observed.evidence
+        and observed.received_s is not None
+        and not received(_kept(run_dir / observed.evidence), observed.name)
+    ):
+        reason = f"says that {observed.name or 'an alert without a name'} arrived; {observed.evidence} does not."
         raise InputError("observation alert", reason, "run the gate again")
-    return seen
+    return observed
 
 
 def _kept(path: Path) -> str:

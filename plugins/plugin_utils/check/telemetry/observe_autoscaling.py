@@ -235,16 +235,18 @@ def observe(context: ObserveContext) -> Autoscaling:
         BringupError: the API server does not respond, or refuses the objects of the test.
     """
     settings, facts = context.settings_of(CHECK_ID, AutoscalingSettings), stack_facts().autoscaling
-    seen = Autoscaling(metric=settings.metric or facts.metric)
+    observed = Autoscaling(metric=settings.metric or facts.metric)
     if facts.component not in ((context.recipe or {}).get("deploymentOrder") or ()):
-        return replace(seen, problem="no-adapter", reason=f"the recipe has no {facts.component}")
+        return replace(observed, problem="no-adapter", reason=f"the recipe has no {facts.component}")
     if context.check_mode:
-        return replace(seen, problem="check-mode", reason="this run makes nothing on the cluster")
+        return replace(observed, problem="check-mode", reason="this run makes nothing on the cluster")
     with Cluster(connection_from(context.connections)) as cluster:
         served = _until_served(cluster, settings, Progress(context.emit))
-        seen = replace(seen, served=served)
-        seen = _scaled(cluster, context, seen, settings) if served else seen
-        return seen if seen.up is not None and settings.metric else _beside_prometheus(cluster, context, seen)
+        observed = replace(observed, served=served)
+        observed = _scaled(cluster, context, observed, settings) if served else observed
+        return (
+            observed if observed.up is not None and settings.metric else _beside_prometheus(cluster, context, observed)
+        )
 
 
 def _until_served(cluster: Cluster, settings: AutoscalingSettings, progress: Progress) -> bool:
@@ -258,7 +260,9 @@ def _until_served(cluster: Cluster, settings: AutoscalingSettings, progress: Pro
     return True
 
 
-def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settings: AutoscalingSettings) -> Autoscaling:
+def _scaled(
+    cluster: Cluster, context: ObserveContext, observed: Autoscaling, settings: AutoscalingSettings
+) -> Autoscaling:
     # Imported here: it loads the settings of another gate, which judging alone does not need.
     from ..kit.tolerations import tolerations_of
 
@@ -279,20 +283,20 @@ def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settin
         tolerations=tolerations_of(context),
         holder=context.holder,
     ) as namespace:
-        namespace.create(objects(namespace, seen.metric, settings))
+        namespace.create(objects(namespace, observed.metric, settings))
         test = ScalingTest(namespace, settings, Progress(context.emit))
         rest = test.wait("the metric", settings.metric_s, rests)
-        seen = replace(seen, rest=rest)
+        observed = replace(observed, rest=rest)
         if rest.refused:
-            seen = replace(seen, problem="launch-refused", reason=told_refusal(rest.refused))
-        elif rest.value and (held := _held(namespace, rest)):
-            seen = replace(seen, problem="held-by-admission", reason=f"{held}; {NO_QUEUE_HINT}")
+            observed = replace(observed, problem="launch-refused", reason=told_refusal(rest.refused))
+        elif rest.value and (on_hold := _on_hold(namespace, rest)):
+            observed = replace(observed, problem="held-by-admission", reason=f"{on_hold}; {NO_QUEUE_HINT}")
         elif rest.value:
             up = test.step(UP)
-            seen = replace(seen, up=up)
+            observed = replace(observed, up=up)
             if up.end.value and up.end.is_at(up.right or 0):
-                seen = replace(seen, down=test.step(DOWN))
-    return replace(seen, leftovers=tuple(namespace.leftovers))
+                observed = replace(observed, down=test.step(DOWN))
+    return replace(observed, leftovers=tuple(namespace.leftovers))
 
 
 def rests(now: Standing) -> bool:
@@ -300,7 +304,7 @@ def rests(now: Standing) -> bool:
     return bool(now.refused) or (bool(now.value) and now.is_at(LEAST))
 
 
-def _held(namespace: TemporaryNamespace, rest: Standing) -> str:
+def _on_hold(namespace: TemporaryNamespace, rest: Standing) -> str:
     """Return which scheduling gate holds the pod that is not ready. Empty: none."""
     return "" if rest.is_at(LEAST) else first_held(namespace.pods())
 
@@ -394,15 +398,15 @@ def _quantity(value: float) -> str:
     return f"{max(round(value * 1000), 1)}m"
 
 
-def _beside_prometheus(cluster: Cluster, context: ObserveContext, seen: Autoscaling) -> Autoscaling:
+def _beside_prometheus(cluster: Cluster, context: ObserveContext, observed: Autoscaling) -> Autoscaling:
     """Add the range of the series behind the metric, as Prometheus itself has it."""
     metrics = context.settings_of(GATE, TelemetrySettings).metrics
     try:
         vector = Prometheus(prometheus_session(cluster, metrics)).query(stack_facts().autoscaling.series)
     except BringupError as error:
-        return replace(seen, prometheus=f"{error.subject}: {error.reason}")
+        return replace(observed, prometheus=f"{error.subject}: {error.reason}")
     values = [sample.value for sample in vector.samples]
-    return replace(seen, watts=(min(values), max(values)) if values else ())
+    return replace(observed, watts=(min(values), max(values)) if values else ())
 
 
 OBSERVER = observer_of("autoscaling", Autoscaling, observe)

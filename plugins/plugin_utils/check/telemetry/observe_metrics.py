@@ -350,9 +350,9 @@ def _standing(metrics: FleetMetrics) -> str:
         return f"{metrics.problem.subject}: {metrics.problem.reason}"
     fleet = Fleet(metrics)
     expected = sum(host.count for host in metrics.hosts if host.in_scope)
-    seen = sum(len(fleet.seen_uuids(host)) for host in metrics.hosts if host.in_scope)
+    observed = sum(len(fleet.seen_uuids(host)) for host in metrics.hosts if host.in_scope)
     stale = sum(len(fleet.stale(host)) for host in metrics.hosts if host.in_scope)
-    return f"{seen} of {expected} GPUs, {stale} not fresh"
+    return f"{observed} of {expected} GPUs, {stale} not fresh"
 
 
 OBSERVER = observer_with_settings("metrics", FleetMetrics, observe, TelemetrySettings, GATE)

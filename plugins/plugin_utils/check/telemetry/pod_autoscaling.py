@@ -41,59 +41,65 @@ _MOVES = 2.0
 _API = "v1beta1.external.metrics.k8s.io"
 
 
-def judge(seen: Autoscaling, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: Autoscaling, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return one outcome. Its cause is the first stage on the path that fails."""
     answer = Answer.about_cluster(SPEC, context)
-    if seen.problem:
-        hint = mending(seen.reason) or "run the gate again with the recipe"
-        return (answer.unknown(seen.problem, f"not tried: {seen.reason}", hint),)
-    if not seen.served:
+    if observed.problem:
+        hint = mending(observed.reason) or "run the gate again with the recipe"
+        return (answer.unknown(observed.problem, f"not tried: {observed.reason}", hint),)
+    if not observed.served:
         hint = f"kubectl describe apiservice {_API}; prometheus-adapter makes it with rules.external in its values"
         return (answer.failed("metrics-api-missing", "the API server serves no external metrics", hint),)
-    if seen.rest is None:
+    if observed.rest is None:
         return (answer.unknown("no-data", "no autoscaler was looked at", "run the gate again"),)
-    found = _metric(seen, answer) or _scaling(seen, answer)
+    found = _metric(observed, answer) or _scaling(observed, answer)
     if found is not None:
         return (found,)
-    if seen.leftovers:
+    if observed.leftovers:
         hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the test left"
-        return (answer.unknown("cleanup-incomplete", f"left behind: {seen.leftovers[0]}", hint, **_facts(seen)),)
-    return (answer.passed(_summary(seen), **_facts(seen)),)
+        return (
+            answer.unknown("cleanup-incomplete", f"left behind: {observed.leftovers[0]}", hint, **_facts(observed)),
+        )
+    return (answer.passed(_summary(observed), **_facts(observed)),)
 
 
-def _metric(seen: Autoscaling, answer: Answer) -> Outcome | None:
+def _metric(observed: Autoscaling, answer: Answer) -> Outcome | None:
     """Return what is wrong with the metric. None: it is that of the GPUs."""
-    value = seen.rest.value if seen.rest is not None else None
-    ours = seen.metric == stack_facts().autoscaling.metric
+    value = observed.rest.value if observed.rest is not None else None
+    ours = observed.metric == stack_facts().autoscaling.metric
     series = stack_facts().autoscaling.series
     if not value:
-        if ours and (seen.prometheus or not seen.watts):
-            because = seen.prometheus or f"Prometheus has no series {series}"
-            return answer.blocked(by=SCRAPED, because=f"the autoscaler has no {seen.metric}: {because}")
-        said = f": {seen.rest.said}" if seen.rest is not None and seen.rest.said else f", it reads {value}"
-        text = f"the autoscaler has no metric {seen.metric}{said}"
-        hint = (
-            f"kubectl get --raw /apis/external.metrics.k8s.io/v1beta1/namespaces/default/{seen.metric}; look at the "
-            "log of prometheus-adapter, at rules.external and prometheus.url in its values"
+        if ours and (observed.prometheus or not observed.watts):
+            because = observed.prometheus or f"Prometheus has no series {series}"
+            return answer.blocked(by=SCRAPED, because=f"the autoscaler has no {observed.metric}: {because}")
+        reported = (
+            f": {observed.rest.said}" if observed.rest is not None and observed.rest.said else f", it reads {value}"
         )
-        return answer.failed("gpu-metric-missing", text[:500], hint, **_facts(seen))
+        text = f"the autoscaler has no metric {observed.metric}{reported}"
+        hint = (
+            f"kubectl get --raw /apis/external.metrics.k8s.io/v1beta1/namespaces/default/{observed.metric}; look at "
+            "the log of prometheus-adapter, at rules.external and prometheus.url in its values"
+        )
+        return answer.failed("gpu-metric-missing", text[:500], hint, **_facts(observed))
     if not ours:
         return None
-    if not seen.watts:
-        text = f"{seen.metric} is {value:.4g}, and what Prometheus has of {series} is not known {seen.prometheus}"
-        return answer.unknown("series-unknown", text.strip(), "run the gate again", **_facts(seen))
-    low, high = seen.watts
+    if not observed.watts:
+        text = (
+            f"{observed.metric} is {value:.4g}, and what Prometheus has of {series} is not known {observed.prometheus}"
+        )
+        return answer.unknown("series-unknown", text.strip(), "run the gate again", **_facts(observed))
+    low, high = observed.watts
     if not low / _MOVES <= value <= high * _MOVES:
-        text = f"{seen.metric} is {value:.4g}, while {series} of the GPUs is {low:.4g} to {high:.4g}"
+        text = f"{observed.metric} is {value:.4g}, while {series} of the GPUs is {low:.4g} to {high:.4g}"
         hint = "prometheus-adapter asks another Prometheus, or its rule computes something else: rules.external"
-        return answer.failed("gpu-metric-wrong", text, hint, **_facts(seen))
+        return answer.failed("gpu-metric-wrong", text, hint, **_facts(observed))
     return None
 
 
-def _scaling(seen: Autoscaling, answer: Answer) -> Outcome | None:
+def _scaling(observed: Autoscaling, answer: Answer) -> Outcome | None:
     """Return what is wrong with scaling up or down. None: both worked."""
-    facts = _facts(seen)
-    for step, word in ((seen.up, "up"), (seen.down, "down")):
+    facts = _facts(observed)
+    for step, word in ((observed.up, "up"), (observed.down, "down")):
         if step is None:
             return answer.unknown("no-data", f"scaling {word} was not tried", "run the gate again", **facts)
         end, right = step.end, step.right
@@ -105,7 +111,7 @@ def _scaling(seen: Autoscaling, answer: Answer) -> Outcome | None:
             wanted = f"{right} replicas are right" if right is not None else "the metric is gone"
             text = (
                 f"not scaled {word} within {step.took_s:g} s: {end.asked} replicas, the autoscaler wants {end.wants}; "
-                f"by {seen.metric} and a target of {step.target:.4g} {wanted}{f': {end.said}' if end.said else ''}"
+                f"by {observed.metric} and a target of {step.target:.4g} {wanted}{f': {end.said}' if end.said else ''}"
             )
             hint = "read the log of kube-controller-manager; kubectl get hpa -A shows whether others scale"
             return answer.failed(f"not-scaled-{word}", text[:500], hint, **facts)
@@ -113,35 +119,38 @@ def _scaling(seen: Autoscaling, answer: Answer) -> Outcome | None:
             text = f"scaled {word} to {right}, but {end.ready} of {end.there} pods are ready after {step.took_s:g} s"
             hint = "kubectl describe nodes: is there room for pods of 10m CPU, and can nodes pull the pause image?"
             return answer.unknown("pods-not-ready", text, hint, **facts)
-    if seen.up is not None and seen.down is not None and seen.up.end.asked <= seen.down.end.asked:
-        text = f"{seen.up.end.asked} replicas up and {seen.down.end.asked} down: the metric moved against every target"
+    if observed.up is not None and observed.down is not None and observed.up.end.asked <= observed.down.end.asked:
+        text = (
+            f"{observed.up.end.asked} replicas up and {observed.down.end.asked} down: the metric moved "
+            "against every target"
+        )
         return answer.unknown("metric-unsteady", text, "run the gate again when no jobs come and go", **facts)
     return None
 
 
-def _summary(seen: Autoscaling) -> str:
-    ways = [f"{step.end.asked} at a target of {step.target:.4g} after {step.took_s:.0f} s" for step in _steps(seen)]
-    value = seen.rest.value if seen.rest is not None else None
-    return f"by {seen.metric} of {value or 0:.4g}, 1 replica became {', then '.join(ways)}"
+def _summary(observed: Autoscaling) -> str:
+    ways = [f"{step.end.asked} at a target of {step.target:.4g} after {step.took_s:.0f} s" for step in _steps(observed)]
+    value = observed.rest.value if observed.rest is not None else None
+    return f"by {observed.metric} of {value or 0:.4g}, 1 replica became {', then '.join(ways)}"
 
 
-def _steps(seen: Autoscaling) -> list[Step]:
-    return [step for step in (seen.up, seen.down) if step is not None]
+def _steps(observed: Autoscaling) -> list[Step]:
+    return [step for step in (observed.up, observed.down) if step is not None]
 
 
-def _facts(seen: Autoscaling) -> dict[str, Any]:
-    steps = list(zip(("up", "down"), _steps(seen), strict=False))
-    value = seen.rest.value if seen.rest is not None else None
+def _facts(observed: Autoscaling) -> dict[str, Any]:
+    steps = list(zip(("up", "down"), _steps(observed), strict=False))
+    value = observed.rest.value if observed.rest is not None else None
     rights = [(f"replicas {word}", step.right) for word, step in steps]
-    said = "\n".join(f"{word}: {step.end}" for word, step in steps)
+    reported = "\n".join(f"{word}: {step.end}" for word, step in steps)
     return {
         "measured": (
-            *((Measure(seen.metric, round(value, 3)),) if value is not None else ()),
+            *((Measure(observed.metric, round(value, 3)),) if value is not None else ()),
             *(Measure(f"replicas {word}", step.end.asked, "count") for word, step in steps),
             *(Measure(f"scaled {word} after", step.took_s, "s") for word, step in steps),
         ),
         "expected": tuple(Expectation(name, "==", n, Basis.RULE, "count") for name, n in rights if n is not None),
-        "evidence": (Evidence("GET horizontalpodautoscalers, deployments", "namespace of the test", said),),
+        "evidence": (Evidence("GET horizontalpodautoscalers, deployments", "namespace of the test", reported),),
     }
 
 

@@ -24,13 +24,13 @@ _POLL_S = 1.0
 
 def stated_rules(recipe: Mapping[str, Any] | None) -> Counter[tuple[str, str]]:
     """Return the number of rules in the recipe by group and name. An alert with several windows has several rules."""
-    stated: Counter[tuple[str, str]] = Counter()
+    configured: Counter[tuple[str, str]] = Counter()
     for entry in (recipe or {}).get("componentRefs") or ():
         for manifest in manifests_of(entry, "", []):
             if manifest.body.get("kind") == PROMETHEUS_RULES.kind:
                 for group in (manifest.body.get("spec") or {}).get("groups") or ():
-                    stated.update((str(group["name"]), name_of(rule)) for rule in group.get("rules") or ())
-    return stated
+                    configured.update((str(group["name"]), name_of(rule)) for rule in group.get("rules") or ())
+    return configured
 
 
 def name_of(rule: Mapping[str, Any]) -> str:
@@ -38,10 +38,10 @@ def name_of(rule: Mapping[str, Any]) -> str:
     return str(rule.get("alert") or rule.get("record") or "")
 
 
-def lacking(stated: Counter[tuple[str, str]], seen: Iterable[RuleSeen]) -> list[tuple[str, str]]:
+def lacking(configured: Counter[tuple[str, str]], observed: Iterable[RuleSeen]) -> list[tuple[str, str]]:
     """Return group and name of the rules of which Prometheus has fewer than the recipe."""
-    there = Counter((rule.group, rule.name) for rule in seen)
-    return sorted(key for key, count in stated.items() if there[key] < count)
+    there = Counter((rule.group, rule.name) for rule in observed)
+    return sorted(key for key, count in configured.items() if there[key] < count)
 
 
 def rules_of(
@@ -51,23 +51,25 @@ def rules_of(
 
     It waits for two evaluation intervals at most. None: Prometheus did not return its rules.
     """
-    stated = stated_rules(recipe)
-    if not stated:
+    configured = stated_rules(recipe)
+    if not configured:
         return ()
-    groups = {group for group, _name in stated}
+    groups = {group for group, _name in configured}
     deadline = Deadline.after(2 * _INTERVAL_S)
     while True:
         try:
             found = prometheus.rules()
         except BringupError:
             found = None
-        seen = tuple(
+        observed = tuple(
             RuleSeen(group=rule.group, name=rule.name, health=rule.health, error=rule.last_error[:300])
             for rule in found or ()
             if rule.group in groups
         )
-        waits = found is None or bool(lacking(stated, seen)) or any(rule.health == "unknown" for rule in seen)
+        waits = (
+            found is None or bool(lacking(configured, observed)) or any(rule.health == "unknown" for rule in observed)
+        )
         if not waits or deadline.left_s <= 0:
-            return None if found is None else seen
+            return None if found is None else observed
         progress.tick("alert: waiting for Prometheus to evaluate the rules of the recipe")
         pause(min(_POLL_S, max(deadline.left_s, 0.01)))

@@ -28,27 +28,29 @@ SPEC = CheckSpec(
 _NAMED = 6
 
 
-def judge(seen: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the recipe's rules. Whether any rule is loaded at all is the test alert's check."""
-    answer, stated = Answer.about_cluster(SPEC, context), stated_rules(context.recipe)
-    if seen.problem is not None and seen.problem.cause == "prometheus-unreachable":
-        return (answer.blocked(by=SCRAPED, because=f"{seen.problem.subject}: {seen.problem.reason}"),)
-    if not stated:
+    answer, configured = Answer.about_cluster(SPEC, context), stated_rules(context.recipe)
+    if observed.problem is not None and observed.problem.cause == "prometheus-unreachable":
+        return (answer.blocked(by=SCRAPED, because=f"{observed.problem.subject}: {observed.problem.reason}"),)
+    if not configured:
         return (answer.passed("the recipe of this run brings no rules"),)
-    if seen.problem is not None or seen.loaded_s is None:
+    if observed.problem is not None or observed.loaded_s is None:
         return (answer.blocked(by=DELIVERY.id, because="Prometheus did not take up the rule of the test either"),)
-    if seen.recipe_rules is None:
+    if observed.recipe_rules is None:
         hint = "run the gate again; kubectl port-forward to Prometheus, then GET /api/v1/rules"
         return (answer.unknown("rules-not-read", "this run did not record which rules Prometheus has", hint),)
-    missing = [f"{group}/{name}" for group, name in lacking(stated, seen.recipe_rules)]
-    broken = [rule for rule in seen.recipe_rules if rule.health == "err"]
-    waiting = [f"{rule.group}/{rule.name}" for rule in seen.recipe_rules if rule.health not in ("ok", "err")]
-    count, total = sum(rule.health == "ok" for rule in seen.recipe_rules), stated.total()
-    lines = "\n".join(f"{rule.group}/{rule.name}: {rule.health} {rule.error}".rstrip() for rule in seen.recipe_rules)
+    missing = [f"{group}/{name}" for group, name in lacking(configured, observed.recipe_rules)]
+    broken = [rule for rule in observed.recipe_rules if rule.health == "err"]
+    waiting = [f"{rule.group}/{rule.name}" for rule in observed.recipe_rules if rule.health not in ("ok", "err")]
+    count, total = sum(rule.health == "ok" for rule in observed.recipe_rules), configured.total()
+    lines = "\n".join(
+        f"{rule.group}/{rule.name}: {rule.health} {rule.error}".rstrip() for rule in observed.recipe_rules
+    )
     facts = {
         "measured": (Measure("rules evaluated", count, "count"),),
         "expected": (Expectation("rules evaluated", ">=", total, Basis.RECIPE, "count"),),
-        "evidence": (Evidence("GET /api/v1/rules", seen.where, lines[:1200]),),
+        "evidence": (Evidence("GET /api/v1/rules", observed.where, lines[:1200]),),
     }
     if missing:
         text = f"Prometheus does not have {len(missing)} rule(s) of the recipe: {', '.join(missing[:_NAMED])}"

@@ -53,8 +53,10 @@ def never_met(record: Record, pods: Mapping[str, PodLog], logs: Mapping[str, str
     deaf = [host for host in record.hosts if host in names and reached[host] < _RANKS]
     if deaf or least == _STARTED:
         hosts = deaf or [host for host, far in reached.items() if far == least]
-        said = names.get(hosts[0]) or last_line(said_last.get(hosts[0], ""))
-        text = f"{words(hosts)} {_DID[_STARTED]}{f' ({said})' if said else ''}; all others waited: {record.reason}"
+        reported = names.get(hosts[0]) or last_line(said_last.get(hosts[0], ""))
+        text = (
+            f"{words(hosts)} {_DID[_STARTED]}{f' ({reported})' if reported else ''}; all others waited: {record.reason}"
+        )
         return _problem("rendezvous-dns", text, hosts)
     hosts = [host for host, far in reached.items() if far == least]
     ended = [pod for pod in record.pods if pod.host in hosts and pod.exit_code]
@@ -82,8 +84,8 @@ def _past(far: int) -> str:
 
 
 def _exited(pod: PodRecord, logs: Mapping[str, str]) -> str:
-    said = last_line(_since_phases(logs.get(pod.host, "")))
-    more = "; ".join(part for part in (pod.reason, said) if part)
+    reported = last_line(_since_phases(logs.get(pod.host, "")))
+    more = "; ".join(part for part in (pod.reason, reported) if part)
     return f"the pod of {pod.host} ended with exit code {pod.exit_code}{f' ({more})' if more else ''}"
 
 
@@ -290,12 +292,12 @@ class DeviceState:
         wanted = _LEAST_RATE * self.log.load_s
         if self.samples < max(1.0, wanted):
             return f"{self.samples} samples in {self.log.load_s:.0f} s of load"
-        told = [state for state in self.log.states if state.samples]
-        lacking = [name for name in ("clock_mhz", "reasons") if any(getattr(state, name) is None for state in told)]
+        reported = [state for state in self.log.states if state.samples]
+        lacking = [name for name in ("clock_mhz", "reasons") if any(getattr(state, name) is None for state in reported)]
         if lacking:
             return f"its device does not tell {' and '.join(lacking)}"
         # A driver that does not report a value never reports it, so a gap in between is a fault.
-        uneven = [name for name in _OPTIONAL if len({getattr(state, name) is None for state in told}) > 1]
+        uneven = [name for name in _OPTIONAL if len({getattr(state, name) is None for state in reported}) > 1]
         return f"only some of its samples tell {' and '.join(uneven)}" if uneven else ""
 
     @cached_property
@@ -504,9 +506,11 @@ class SkuCohort:
 
     def explained(self, gpus: Iterable[str]) -> str:
         """Return the samples of some GPUs and of all together, as text for a summary. Empty: there are none."""
-        told = [f"{gpu} {text}" for gpu in list(gpus)[:2] if (state := self.states.get(gpu)) and (text := state.text)]
+        reported = [
+            f"{gpu} {text}" for gpu in list(gpus)[:2] if (state := self.states.get(gpu)) and (text := state.text)
+        ]
         clocks = [median(found) for state in self.states.values() if (found := state.clocks())]
-        return f" ({'; '.join(told)}; all: {median(clocks):.0f} MHz)" if told and clocks else ""
+        return f" ({'; '.join(reported)}; all: {median(clocks):.0f} MHz)" if reported and clocks else ""
 
     @cached_property
     def growing(self) -> Mapping[str, float]:

@@ -121,9 +121,9 @@ class Figures:
         """
         found: dict[str, list[float]] = {}
         for rank in self.run.ranks:
-            told = [w.data_s for w in rank.log.windows] if self._long else []
-            told = told or [step.data_s for step in rank.log.steps[self.warmup :] if step.data_s is not None]
-            found.setdefault(rank.host, []).extend([median(told)] if told else [])
+            reported = [w.data_s for w in rank.log.windows] if self._long else []
+            reported = reported or [step.data_s for step in rank.log.steps[self.warmup :] if step.data_s is not None]
+            found.setdefault(rank.host, []).extend([median(reported)] if reported else [])
         return {host: median(seconds) for host, seconds in found.items()} if all(found.values()) else {}
 
     @cached_property

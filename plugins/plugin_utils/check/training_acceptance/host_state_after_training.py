@@ -14,9 +14,9 @@ from .observe_host_state import OBSERVER
 SPEC = growth_spec("host-state-after-training", "training_acceptance", "The load of training left no error on the host")
 
 
-def judge(seen: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
+def judge(observed: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return what grew between the readings before and after the load, in the gate that made it."""
-    return judge_growth(SPEC, seen, context)
+    return judge_growth(SPEC, observed, context)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -157,9 +157,9 @@ def _crashed(record: Record, pods: Pods, logs: Mapping[str, str]) -> HostProblem
         return _ended(cause, text, [host], [f"{host}/gpu{log.local_rank}"])
     killed = [pod for pod in record.pods if pod.exit_code and not any(f[1] == pod.host for f in failures)]
     for pod in killed:
-        said = torchrun_failures(logs.get(pod.host, ""))
+        reported = torchrun_failures(logs.get(pod.host, ""))
         cause = "out-of-memory" if pod.reason == "OOMKilled" else "run-crashed"
-        reason = f"{pod.reason}; {said[0]}" if said else pod.reason or record.reason
+        reason = f"{pod.reason}; {reported[0]}" if reported else pod.reason or record.reason
         return _ended(cause, f"its pod ended with exit code {pod.exit_code}: {reason}", [pod.host])
     failed = [pod.host for pod in record.pods if pod.exit_code]
     return _ended("run-crashed", f"crashed: {record.reason}", failed or record.hosts)
@@ -309,17 +309,17 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
             return PlannedHost(**place(host, sku, capacity), hcas=network.ports(host, sku))
 
-        hosts, settings, stated = planned_hosts(cluster, self.context, planned), self.settings, network.settings
+        hosts, settings, configured = planned_hosts(cluster, self.context, planned), self.settings, network.settings
         counts, several = Counter(host.sku for host in hosts), len(hosts) > 1
         return Plan(
             hosts=hosts,
             settings=settings,
             shapes={name: settings.shape_for(self.context.hardware[name], count) for name, count in counts.items()},
             rdma_resource=network.resource if several else "",
-            rdma_count=stated.rdma_count,
+            rdma_count=configured.rdma_count,
             gang=settings.run.gang or network.gang,
-            annotations=dict(stated.annotations) if several else {},
-            env={**stated.env, **settings.run.env},
+            annotations=dict(configured.annotations) if several else {},
+            env={**configured.env, **settings.run.env},
         )
 
     def permissions(self) -> tuple[Permission, ...]:

@@ -38,11 +38,11 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every host. If most hosts of a SKU are throttled: one for all of them."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
-        held = tuple(sorted({gpu.partition("/")[0] for gpu in cohort.held_down}))
-        shared = explained(context, held, (host.name for host in cohort.open_hosts))
+        on_hold = tuple(sorted({gpu.partition("/")[0] for gpu in cohort.held_down}))
+        shared = explained(context, on_hold, (host.name for host in cohort.open_hosts))
         covered: tuple[str, ...] = ()
-        if len(held) > 2 and len(held) * 2 > len(cohort.open_hosts):
-            outcomes.append(_everywhere(context, cohort, held))
+        if len(on_hold) > 2 and len(on_hold) * 2 > len(cohort.open_hosts):
+            outcomes.append(_everywhere(context, cohort, on_hold))
             covered = tuple(host.name for host in cohort.hosts)
         elif shared is not None:
             outcomes.append(slow_group(SPEC, context, shared, _worst(cohort), evidence=evidence(cohort)))
@@ -86,23 +86,23 @@ def _judge_states(answer: Answer, cohort: SkuCohort, states: dict[str, DeviceSta
         "evidence": proof,
     }  # fmt: skip
     text = f"{worst} was held down by {name} in {100 * part:.1f} % of {states[worst].samples} samples"
-    held = [gpu for gpu, state in states.items() if state.held_down[1] > judge.throttled]
-    more = f", so were {len(held) - 1} more of its GPUs" if len(held) > 1 else ""
+    on_hold = [gpu for gpu, state in states.items() if state.held_down[1] > judge.throttled]
+    more = f", so were {len(on_hold) - 1} more of its GPUs" if len(on_hold) > 1 else ""
     if part >= judge.throttled_bad and part > 0:
         text = f"{text}{more}{cohort.explained([worst])}"
-        return answer.failed("gpu-throttled", text, _HINT, more_subjects=gpus(held), **details)
+        return answer.failed("gpu-throttled", text, _HINT, more_subjects=gpus(on_hold), **details)
     if load_s < _LEAST_PART * wanted_s:
         short = f"the GPUs were under load for {load_s:.0f} s, expected {wanted_s:g} s: heat may show later"
         return answer.unknown("load-too-short", short, "run the gate again; raise timeout_s", **details)
     if part > judge.throttled:
         text = f"{text}{more}{cohort.explained([worst])}"
-        return answer.marginal("gpu-throttled-marginal", text, _HINT, more_subjects=gpus(held), **details)
+        return answer.marginal("gpu-throttled-marginal", text, _HINT, more_subjects=gpus(on_hold), **details)
     first = next(iter(states))
     return answer.passed(f"{len(states)} GPUs under load for {load_s:.0f} s; {first} {states[first].text}", **details)
 
 
-def _everywhere(context: JudgeContext, cohort: SkuCohort, held: tuple[str, ...]) -> Outcome:
-    text = f"GPUs of {len(held)} of {len(cohort.open_hosts)} hosts were held down, {_worst(cohort)}"
+def _everywhere(context: JudgeContext, cohort: SkuCohort, on_hold: tuple[str, ...]) -> Outcome:
+    text = f"GPUs of {len(on_hold)} of {len(cohort.open_hosts)} hosts were held down, {_worst(cohort)}"
     return Answer.about_cluster(SPEC, context).failed(
         "gpu-throttled",
         text,

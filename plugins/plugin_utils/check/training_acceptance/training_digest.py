@@ -106,10 +106,10 @@ def _changes(rank: Rank) -> str:
 
 
 def _differs(rank: Rank, usual: Usual) -> str:
-    said, found = usual[_kind(rank)], _digests(rank)[0]
-    if found == said.usual:
+    reported, found = usual[_kind(rank)], _digests(rank)[0]
+    if found == reported.usual:
         return ""
-    return f"gave another digest of {_what(said.usual, found)} than {said.agreeing} of {said.total} ranks"
+    return f"gave another digest of {_what(reported.usual, found)} than {reported.agreeing} of {reported.total} ranks"
 
 
 def _what(one: tuple[str, str], other: tuple[str, str]) -> str:
@@ -130,7 +130,7 @@ def _usual(cohort: SkuCohort) -> Usual:
         for rank in run.ranks:
             if rank.log.digests:
                 found.setdefault(_kind(rank), {})[run.record.attempt, rank.log.rank] = _digests(rank)[0]
-    return {kind: said for kind, digests in found.items() if (said := majority(digests)) is not None}
+    return {kind: reported for kind, digests in found.items() if (reported := majority(digests)) is not None}
 
 
 def _all_wrong(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
@@ -148,10 +148,10 @@ def _all_wrong(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
 
 def _no_majority(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
     """Return the outcome if no digest is that of more than half of the ranks, so that no GPU can be named."""
-    for (product, release), said in _usual(cohort).items():
-        if said.split:
-            ranks = f"{said.total} ranks on {product} with PyTorch {release}"
-            text = f"{ranks} gave so many digests that at most {said.agreeing} agree"
+    for (product, release), reported in _usual(cohort).items():
+        if reported.split:
+            ranks = f"{reported.total} ranks on {product} with PyTorch {release}"
+            text = f"{ranks} gave so many digests that at most {reported.agreeing} agree"
             return Answer.about_cluster(SPEC, context).unknown(
                 "digests-unlike", text, _UNLIKE, more_subjects=nodes(host.name for host in cohort.hosts),
                 evidence=evidence(cohort),

@@ -100,7 +100,7 @@ def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: Planne
 def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome:
     least, proof = cohort.results.plan.settings.judge.loss_fall, evidence(cohort, host.name)
     mine = figures.run.ranks_of(host.name)
-    falls = {rank.gpu: fall_of(_told(rank)) for rank in mine}
+    falls = {rank.gpu: fall_of(_reported(rank)) for rank in mine}
     worst = min(falls, key=lambda gpu: falls[gpu].part)
     fall, details = falls[worst], {"measured": _measures(falls[worst]), "expected": _expected(least), "evidence": proof}
     text = f"{fall.first:.4g} at the beginning, {fall.last:.4g} at the end"
@@ -112,7 +112,7 @@ def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHo
     return answer.passed(f"{len(mine)} ranks, loss {text}, the same weights as everywhere", series=series, **details)
 
 
-def _told(rank: Rank) -> list[float]:
+def _reported(rank: Rank) -> list[float]:
     return [*(step.loss for step in rank.log.steps), *(window.loss for window in rank.log.windows)]
 
 

@@ -139,9 +139,9 @@ def seconds_of(text: str, source: str) -> float:
     return float(hours * 3600 + minutes * 60 + seconds)
 
 
-def _env(stated: Any, place: str) -> dict[str, str]:
+def _env(configured: Any, place: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for pair in stated or ():
+    for pair in configured or ():
         if not isinstance(pair, Mapping) or set(pair) != {"name", "value"}:
             raise InputError(f"{place}: env", f"{pair!r} is no name with a value.", "- {name: KEY, value: text}")
         name = str(pair["name"])
@@ -156,24 +156,24 @@ def _env(stated: Any, place: str) -> dict[str, str]:
     return found
 
 
-def _resources(stated: Any, place: str) -> dict[str, str]:
-    if not stated:
+def _resources(configured: Any, place: str) -> dict[str, str]:
+    if not configured:
         return {}
-    if not isinstance(stated, Mapping):
+    if not isinstance(configured, Mapping):
         raise InputError(f"{place}: resources", "is no mapping.", "{cpu: 1, memory: 1Gi}, or limits of it")
-    flat = stated.get("limits") or stated.get("requests") or stated
+    flat = configured.get("limits") or configured.get("requests") or configured
     if not isinstance(flat, Mapping) or any(isinstance(value, Mapping | list) for value in flat.values()):
         raise InputError(f"{place}: resources", "is no mapping of amounts.", "{cpu: 1, memory: 1Gi}, or limits of it")
     return {str(name): str(amount) for name, amount in flat.items()}
 
 
-def _rules(stated: Any, place: str) -> tuple[Rule, ...]:
+def _rules(configured: Any, place: str) -> tuple[Rule, ...]:
     hint = "- {apiGroups: [''], resources: [pods], verbs: [get, list]}"
     keys = ("apiGroups", "resources", "verbs")
-    if not isinstance(stated, list):
+    if not isinstance(configured, list):
         raise InputError(f"{place}: rules", "is no list of rules of a Role.", hint)
     found = []
-    for rule in stated:
+    for rule in configured:
         words = [rule.get(key) for key in keys] if isinstance(rule, Mapping) and set(rule) == set(keys) else []
         if not words or not all(isinstance(entry, list) and entry for entry in words):
             raise InputError(f"{place}: rules", f"{rule!r} is no rule of a Role.", hint)

@@ -137,7 +137,7 @@ def ended(validator: ValidatorImage, pod: Mapping[str, Any], ending: Ending, log
 
 def judge_run(validator: ValidatorImage, run: ValidatorRun, site: str, gate: str, path: str) -> Outcome:
     """Return the outcome of a validator; `path` is that of its output in the run directory."""
-    said = " ".join(run.message.split()) or "; ".join(run.results[:3])
+    reported = " ".join(run.message.split()) or "; ".join(run.results[:3])
     about: dict[str, Any] = {
         "check": validator.name,
         "gate": gate,
@@ -160,33 +160,33 @@ def judge_run(validator: ValidatorImage, run: ValidatorRun, site: str, gate: str
     if run.word in _NOT_ITS_OWN:
         killed = f"was ended by the cluster ({run.word}), exit code {run.exit_code}"
         hint = "raise its resources in validators/catalog.yaml" if run.word == "OOMKilled" else ""
-        return other("validator-killed", f"{killed}: {said or run.reason}".rstrip(": "), hint)
+        return other("validator-killed", f"{killed}: {reported or run.reason}".rstrip(": "), hint)
     if run.exit_code is None:
         return other("validator-broken", f"has no exit code: {run.reason or 'its container did not end'}")
     if run.leftovers:
         text = f"exit code {run.exit_code}, but left behind: {run.leftovers[0]}"
         return other("cleanup-incomplete", text, "kubectl get ns -l gpufleet.io/purpose=test; delete what it left")
-    return _answered(run, said, about, other)
+    return _answered(run, reported, about, other)
 
 
-def _answered(run: ValidatorRun, said: str, about: Mapping[str, Any], other: Any) -> Outcome:
+def _answered(run: ValidatorRun, reported: str, about: Mapping[str, Any], other: Any) -> Outcome:
     if run.exit_code == 0 and run.state == "succeeded":
-        text = said or "exit code 0"
+        text = reported or "exit code 0"
         return Outcome(status=Status.PASSED, rating=Rating.GOOD, summary=text[:600], **about)
     if run.exit_code == 1 and (denied := _denied(run)):
         found: Outcome = other("validator-forbidden", f"it could not look: {denied}")
         return found
     if run.exit_code == 1:
-        text = said or "exit code 1, and no word why"
+        text = reported or "exit code 1, and no word why"
         hint = f"read its output in the run directory: {about['evidence'][0].path}"
         return Outcome(
             status=Status.FAILED, rating=Rating.BAD, summary=text[:600], cause="validator-failed", hint=hint, **about
         )
     if run.exit_code == 2:
-        text = f"it skipped itself: {said or 'no word why'}"
+        text = f"it skipped itself: {reported or 'no word why'}"
         return Outcome(status=Status.SKIPPED, rating=Rating.UNKNOWN, summary=text[:600], **about)
     result: Outcome = other(
-        "validator-broken", f"exit code {run.exit_code} is none of 0, 1 and 2: {said or run.reason}"
+        "validator-broken", f"exit code {run.exit_code} is none of 0, 1 and 2: {reported or run.reason}"
     )
     return result
 

@@ -26,16 +26,20 @@ def validator_outcomes(
 
 def _outcome(validator: ValidatorImage, phase: str, run_dir: Path, site: str, gate: str) -> Outcome:
     try:
-        seen = saved_observation(run_dir, phase, key_of(validator))
-        if seen.error is not None:
+        observed = saved_observation(run_dir, phase, key_of(validator))
+        if observed.error is not None:
             return _unknown(
-                validator, site, gate, f"{seen.error['subject']}: {seen.error['reason']}", seen.error["hint"]
+                validator,
+                site,
+                gate,
+                f"{observed.error['subject']}: {observed.error['reason']}",
+                observed.error["hint"],
             )
-        run = from_plain(ValidatorRun, seen.data, f"observation {seen.key}")
+        run = from_plain(ValidatorRun, observed.data, f"observation {observed.key}")
     except BringupError as error:
         return _unknown(validator, site, gate, f"{error.subject}: {error.reason}", error.hint)
     outcome = judge_run(validator, run, site, gate, log_path(phase, validator.name))
-    return replace(outcome, started=seen.started, duration_s=run.duration_s)
+    return replace(outcome, started=observed.started, duration_s=run.duration_s)
 
 
 def _unknown(validator: ValidatorImage, site: str, gate: str, text: str, hint: str) -> Outcome:

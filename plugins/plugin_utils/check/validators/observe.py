@@ -123,13 +123,13 @@ def run_validators(
         for validator in validators:
             pod, ending, took_s = endings[validator.name]
             log, unread = _log(namespace, pod)
-            seen = ended(validator, pod, ending, redact(log), unread)
-            found[validator.name] = replace(seen, duration_s=round(took_s, 3))
-    for name, seen in found.items():
-        write_atomic(context.run_dir / log_path(phase, name), "".join(f"{line}\n" for line in seen.lines))
-        for line in seen.results:
+            observed = ended(validator, pod, ending, redact(log), unread)
+            found[validator.name] = replace(observed, duration_s=round(took_s, 3))
+    for name, observed in found.items():
+        write_atomic(context.run_dir / log_path(phase, name), "".join(f"{line}\n" for line in observed.lines))
+        for line in observed.results:
             context.emit(f"{name}: {line}")
-    return {name: replace(seen, leftovers=tuple(namespace.leftovers)) for name, seen in found.items()}
+    return {name: replace(observed, leftovers=tuple(namespace.leftovers)) for name, observed in found.items()}
 
 
 def input_objects(inputs: Inputs, namespace: TemporaryNamespace) -> list[Json]:
@@ -196,7 +196,7 @@ def _account(validator: ValidatorImage, namespace: TemporaryNamespace) -> list[J
 
 def _own(validator: ValidatorImage, phase: str, inputs: Inputs, tolerations: tuple[Toleration, ...]) -> dict[str, str]:
     """Return the variables of the contract; the last two are for pods that the validator makes itself."""
-    told = {
+    reported = {
         "AICR_SNAPSHOT_PATH": "/data/snapshot/snapshot.yaml",
         "AICR_RECIPE_PATH": "/data/recipe/recipe.yaml",
         "AICR_VALIDATOR_NAME": validator.name,
@@ -211,7 +211,7 @@ def _own(validator: ValidatorImage, phase: str, inputs: Inputs, tolerations: tup
             for effect in ((entry.effect,) if entry.effect else ("NoSchedule", "NoExecute"))
         ),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in reported.items() if value}
 
 
 def _spec(validator: ValidatorImage) -> JobSpec:
@@ -271,8 +271,8 @@ class _Followed:
         if self._running_at_s is None and all_run(self.spec, pods):
             self._running_at_s = age_s
         running_s = None if self._running_at_s is None else age_s - self._running_at_s
-        seen = ObservedJob(pods=pods, age_s=age_s, running_s=running_s, gone=gone, gone_s=gone_s, away_s=away_s)
-        self.ending, self.ended_s = ending_of(self.spec, seen), age_s
+        observed = ObservedJob(pods=pods, age_s=age_s, running_s=running_s, gone=gone, gone_s=gone_s, away_s=away_s)
+        self.ending, self.ended_s = ending_of(self.spec, observed), age_s
 
 
 def _log(namespace: TemporaryNamespace, pod: Json) -> tuple[str, str]:

@@ -81,8 +81,8 @@ def _stated_digest(directory: Path, name: str, version: str, package: str) -> st
     sums, index = directory / SUMS, directory / INDEX
     if sums.is_file():
         lines = (line.split() for line in sums.read_text(encoding="utf-8").splitlines())
-        stated = {words[1].lstrip("*").removeprefix("./"): words[0] for words in lines if len(words) == 2}
-        return stated.get(package, "")
+        configured = {words[1].lstrip("*").removeprefix("./"): words[0] for words in lines if len(words) == 2}
+        return configured.get(package, "")
     if not index.is_file():
         return None
     try:
@@ -96,16 +96,16 @@ def _stated_digest(directory: Path, name: str, version: str, package: str) -> st
     return None
 
 
-def _require_digest(component: str, path: Path, stated: str | None) -> None:
-    if stated is None:
+def _require_digest(component: str, path: Path, configured: str | None) -> None:
+    if configured is None:
         return
     found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != stated.lower().removeprefix("sha256:"):
-        said = f"the mirror states {stated}" if stated else f"{SUMS} beside it does not name it"
+    if found != configured.lower().removeprefix("sha256:"):
+        reported = f"the mirror states {configured}" if configured else f"{SUMS} beside it does not name it"
         hint = (
             f"take the package from its source again; if it is the right one, write its digest: sha256sum {path.name}"
         )
-        raise InputError(f"component {component}", f"{path} has SHA-256 {found}, but {said}.", hint)
+        raise InputError(f"component {component}", f"{path} has SHA-256 {found}, but {reported}.", hint)
 
 
 # Whether a manifest file is a template of Helm. This is checked for every file, also where nothing is rendered.

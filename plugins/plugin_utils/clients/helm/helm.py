@@ -90,8 +90,8 @@ def cut_off(stderr: str) -> bool:
     """Tell whether helm ended because the server is away or overloaded, whatever it had changed by then."""
     if nothing_begun(stderr) or _CUT.search(stderr) is not None:
         return True
-    said = _REFUSED.search(stderr) or _LOOKING.search(stderr)
-    return said is not None and _FINAL.search(stderr) is None
+    reported = _REFUSED.search(stderr) or _LOOKING.search(stderr)
+    return reported is not None and _FINAL.search(stderr) is None
 
 
 # Helm's commands. No secret is ever on its command line.
@@ -378,9 +378,9 @@ def _cause(stderr: str) -> str:
     """Return helm's error in one line. Several causes and violations of a schema are in the lines after the first."""
     lines = [line.strip() for line in redact(stderr).splitlines() if line.strip()]
     begins = [number for number, line in enumerate(lines) if line.lower().startswith("error")]
-    said = lines[begins[0] :] if begins else lines[-1:] or ["ended with an error and said nothing"]
-    text = said[0]
-    for number, line in enumerate(line for line in said[1:] if not line.startswith("Use --debug flag")):
+    reported = lines[begins[0] :] if begins else lines[-1:] or ["ended with an error and said nothing"]
+    text = reported[0]
+    for number, line in enumerate(line for line in reported[1:] if not line.startswith("Use --debug flag")):
         text += ("" if text.endswith(":") else ";" if number else ":") + f" {line.removeprefix('* ')}"
     return excerpt(text).replace("\n", " ")
 
@@ -471,10 +471,10 @@ def _archive(name: str, files: Mapping[str, str]) -> bytes:
     return packed.getvalue()
 
 
-def _problem(templated: Templated, said: str) -> InputError:
-    place = _PLACE.search(said)
+def _problem(templated: Templated, reported: str) -> InputError:
+    place = _PLACE.search(reported)
     line = f":{place[1]}" if place else ""
-    said = re.sub(r"^Error: ", "", said)
-    said = _WHOLE.sub(templated.file, _PLACE.sub("here", said))
+    reported = re.sub(r"^Error: ", "", reported)
+    reported = _WHOLE.sub(templated.file, _PLACE.sub("here", reported))
     hint = "correct the file, or put a plain one at the same path into a private recipe directory"
-    return InputError(f"{templated.file}{line}", f"helm cannot render it: {said[:400]}", hint)
+    return InputError(f"{templated.file}{line}", f"helm cannot render it: {reported[:400]}", hint)

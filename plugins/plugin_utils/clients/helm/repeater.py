@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _asked(self, path: str, headers: Mapping[str, str], payload: bytes | None) -> Passed:
         transport, method = self.server.transport, self.command
-        answer = transport.passed_on(method, path, headers, payload, stands=lambda data: _WEBHOOK in data)
+        answer = transport.passed_on(method, path, headers, payload, any_status_ok=lambda data: _WEBHOOK in data)
         if answer.unsure and method == "DELETE" and answer.status == 404:
             # An earlier try was carried out.
             return Passed(200, {"Content-Type": "application/json"}, json.dumps(_SUCCESS).encode())
@@ -138,8 +138,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def _refuse(self, code: int, reason: str, message: str) -> None:
-        said = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
-        body = json.dumps(said | {"code": code}).encode()
+        reported = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
+        body = json.dumps(reported | {"code": code}).encode()
         # The body of the request may not have been read.
         self.close_connection = True
         self._give(Passed(code, {"Content-Type": "application/json"}, body))

@@ -183,10 +183,12 @@ def exchanged(
 
 def _no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupError:
     """Return the error for a request without response."""
-    said = excerpt(str(getattr(error, "reason", None) or error), 300).rstrip(".")
-    if "timed out" in said.lower() or deadline.left_s <= 0:
+    reported = excerpt(str(getattr(error, "reason", None) or error), 300).rstrip(".")
+    if "timed out" in reported.lower() or deadline.left_s <= 0:
         return DeadlineError(text, f"no answer within {deadline.limit_s:g} s.", "is it healthy, and is the way open?")
-    return NoConnectionError(text, f"no answer: {said or type(error).__name__}.", "is it running, and is the way open?")
+    return NoConnectionError(
+        text, f"no answer: {reported or type(error).__name__}.", "is it running, and is the way open?"
+    )
 
 
 # From a Service to a way to it: a forwarded port of a ready pod behind it, or the API server's proxy.

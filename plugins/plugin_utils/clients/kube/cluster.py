@@ -177,7 +177,9 @@ class Cluster:
         """
         metadata = body["metadata"]
         path = kind.path(metadata["name"], namespace)
-        answer = self.transport.ask("PUT", path, query=_write_query(False), body=body, repeatable=True, rival=True)
+        answer = self.transport.ask(
+            "PUT", path, query=_write_query(False), body=body, repeatable=True, conflict_is_final=True
+        )
         if answer.status == 409 and answer.unsure:
             found = self.get(kind, metadata["name"], namespace)
             wanted = {**body, "metadata": {**metadata, "resourceVersion": found["metadata"].get("resourceVersion")}}
@@ -286,7 +288,7 @@ class Cluster:
         body |= {"preconditions": {"uid": uid}} if uid else {}
         path, backoff, unsure = kind.path(name, namespace), Backoff(), False
         for left in reversed(range(_CHANGE_TRIES)):
-            answer = self.transport.ask("DELETE", path, body=body, timeout_s=timeout_s, rival=True)
+            answer = self.transport.ask("DELETE", path, body=body, timeout_s=timeout_s, conflict_is_final=True)
             unsure |= answer.unsure
             if answer.ok:
                 return True

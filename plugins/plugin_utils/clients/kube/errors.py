@@ -310,7 +310,7 @@ def says_unmade(event: Mapping[str, Any]) -> bool:
     """Tell whether an event reports that a controller could not make a pod."""
     reason, message = event.get("reason"), str(event.get("message") or "")
     return event.get("type") == "Warning" and any(
-        reason == said.reason and message.startswith(said.begins) for said in known().events
+        reason == reported.reason and message.startswith(reported.begins) for reported in known().events
     )
 
 

@@ -67,7 +67,13 @@ def evict(
     if dry_run:
         query["dryRun"] = "All"
     answer = cluster.transport.ask(
-        "POST", path, query=query, body=body, repeatable=True, rival=True, stands=lambda data: bool(_refusal(data))
+        "POST",
+        path,
+        query=query,
+        body=body,
+        repeatable=True,
+        conflict_is_final=True,
+        any_status_ok=lambda data: bool(_refusal(data)),
     )
     # 409: another pod has taken the name.
     if answer.ok or answer.status in (404, 409) or (answer.status == 403 and _TERMINATING in _causes(answer.data)):

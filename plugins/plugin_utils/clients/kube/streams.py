@@ -117,9 +117,9 @@ def _open(cluster: Cluster, path: str, argv: Sequence[str], container: str) -> A
 def _followed(client: Any, timeout_s: float, started: float) -> ExecResult:
     client.run_forever(timeout=timeout_s)
     timed_out = bool(client.is_open())
-    rc, said = (None, "") if timed_out else exit_code(str(client.read_channel(_STATUS_CHANNEL, timeout=0) or ""))
+    rc, reported = (None, "") if timed_out else exit_code(str(client.read_channel(_STATUS_CHANNEL, timeout=0) or ""))
     stdout = str(client.read_stdout(timeout=0) or "")
-    stderr = str(client.read_stderr(timeout=0) or "") + said
+    stderr = str(client.read_stderr(timeout=0) or "") + reported
     return ExecResult(rc, stdout, stderr, monotonic() - started, timed_out)
 
 

@@ -106,17 +106,17 @@ class Transport:
         self._pool = RESTClientObject(configuration).pool_manager
         self._configuration = configuration
 
-    def _renew(self, seen: int) -> str:
+    def _renew(self, observed: int) -> str:
         """Read the credentials again after a 401: kubeconfig, token file, exec plugin, client certificate.
 
         Args:
-            seen: `_renewed` when the refused request was sent; if another thread renewed since, nothing is done.
+            observed: `_renewed` when the refused request was sent; if another thread renewed since, nothing is done.
 
         Returns:
             Why they could not be read, or an empty string.
         """
         with self._renewing:
-            if seen != self._renewed:
+            if observed != self._renewed:
                 return ""
             try:
                 self._read_configuration()
@@ -195,9 +195,9 @@ class Transport:
         accept: str = JSON_TYPE,
         repeatable: bool | None = None,
         patient: bool = True,
-        rival: bool = False,
+        conflict_is_final: bool = False,
         most_bytes: int = 0,
-        stands: Callable[[bytes], bool] = lambda _data: False,
+        any_status_ok: Callable[[bytes], bool] = lambda _data: False,
     ) -> Answered:
         """Send a request and return the response with any status. Faults that may pass are retried first.
 
@@ -211,10 +211,10 @@ class Transport:
             accept: type of the response.
             repeatable: sending it twice does no harm; by default so for GET, PATCH and DELETE.
             patient: False gives up after a few responses that a kubelet or service behind the server is overloaded.
-            rival: a conflict with another writer is returned to the caller, and not retried.
+            conflict_is_final: a conflict with another writer is returned to the caller, and not retried.
             most_bytes: how much of a long text is kept (runtime.process.Capped), 0 for all; it is never whole in
                 memory.
-            stands: returns True for a body that is final with any status, and no sign of an overloaded server.
+            any_status_ok: returns True for a body that is final with any status, and no sign of an overloaded server.
 
         Raises:
             TlsError: the certificate is not accepted.
@@ -231,8 +231,8 @@ class Transport:
             lambda: self._request(method, self.url(path, query), headers, payload, limit_s, not most_bytes),
             tries,
             repeatable,
-            lambda data: not stands(data),
-            rival=rival,
+            lambda data: not any_status_ok(data),
+            conflict_is_final=conflict_is_final,
             most_bytes=most_bytes,
         )
 
@@ -259,7 +259,7 @@ class Transport:
         headers: Mapping[str, str],
         payload: bytes | None,
         *,
-        stands: Callable[[bytes], bool] = lambda _data: False,
+        any_status_ok: Callable[[bytes], bool] = lambda _data: False,
     ) -> Passed:
         """Send a request of another program and return the response. Faults that may pass are retried first.
 
@@ -270,7 +270,7 @@ class Transport:
             path: path with its query.
             headers: headers beside those of the authentication.
             payload: the body as it is.
-            stands: see ask.
+            any_status_ok: see ask.
 
         Raises:
             BringupError: no response, and retries are over; see errors.connection_error.
@@ -288,7 +288,11 @@ class Transport:
             return response
 
         answer = self._persist(
-            send, Tries(self.outage), repeatable=True, is_the_servers=lambda data: not stands(data), rival=True
+            send,
+            Tries(self.outage),
+            repeatable=True,
+            is_the_servers=lambda data: not any_status_ok(data),
+            conflict_is_final=True,
         )
         stream = response.stream(65536) if watches and answer.status == 200 else None
         return Passed(answer.status, dict(response.headers), answer.data, answer.unsure, stream)
@@ -304,14 +308,14 @@ class Transport:
         """
         tries = Tries(self.outage, patient=False, answered=_IMPATIENT)
         while True:
-            seen, problem = self._renewed, ""
+            observed, problem = self._renewed, ""
             try:
                 stream = connect()
             except UnreachableError as error:
                 fault: Fault = Fault(sent=False)
                 raised: BringupError = UnreachableError(error.subject, f"{error.reason}{tries.text}", error.hint)
             except HandshakeError as error:
-                problem = self._renew(seen) if error.status == 401 else ""
+                problem = self._renew(observed) if error.status == 401 else ""
                 renewed = error.status == 401 and not problem and tries.made < _RENEWALS
                 # No object exists yet that another writer could have changed.
                 fault = Fault(status=error.status, renewed=renewed, conflict=error.status == 409)
@@ -328,12 +332,12 @@ class Transport:
         tries: Tries,
         repeatable: bool,
         is_the_servers: Callable[[bytes], bool] = lambda _data: True,
-        rival: bool = False,
+        conflict_is_final: bool = False,
         most_bytes: int = 0,
     ) -> Answered:
         """Send until a response is final, or is not the API server's own."""
         while True:
-            seen, problem = self._renewed, ""
+            observed, problem = self._renewed, ""
             try:
                 response = send()
                 data = self._capped(response, most_bytes) if most_bytes else bytes(response.data)
@@ -346,17 +350,17 @@ class Transport:
                 self.outage.note(Fault(status=status))
                 return Answered(status, data, tries.unsure)
             if status == 401:
-                problem = self._renew(seen)
+                problem = self._renew(observed)
             fault = Fault(
                 status=status,
                 asked_s=retry_after_s(response.headers.get("Retry-After", "")),
-                conflict=status == 409 and not rival and is_passing_conflict(data),
+                conflict=status == 409 and not conflict_is_final and is_passing_conflict(data),
                 renewed=status == 401 and not problem and tries.made < _RENEWALS,
                 starting=status == 403 and is_starting(status_message(data)),
             )
             if problem:
-                said = f"{status_message(data)}; reading the credentials again: {problem.rstrip('.')}"
-                data = json.dumps({"message": said}).encode()
+                reported = f"{status_message(data)}; reading the credentials again: {problem.rstrip('.')}"
+                data = json.dumps({"message": reported}).encode()
             if not tries.again(fault, repeatable=repeatable):
                 return Answered(status, data, tries.unsure)
 
@@ -468,5 +472,5 @@ def watch_event(line: bytes, path: str) -> tuple[str, Json]:
         raise UnavailableError(subject, f"not an event: {excerpt(line[:200].decode(errors='replace'), 200)}.") from None
     if isinstance(found, dict) and found.get("code") == 410:
         raise GoneError(f"Kubernetes API watch {path}", "version expired.", "list again")
-    said = found.get("message", found) if isinstance(found, dict) else found
-    raise UnavailableError(f"Kubernetes API watch {path}", excerpt(str(said), 300))
+    reported = found.get("message", found) if isinstance(found, dict) else found
+    raise UnavailableError(f"Kubernetes API watch {path}", excerpt(str(reported), 300))

@@ -96,8 +96,8 @@ class Reply:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            said = excerpt(self.body[:2000].decode(errors="replace"), 200)
-            raise NotRedfishError(where, "the answer is no JSON object.", "is it the BMC's own address?", (said,))
+            reported = excerpt(self.body[:2000].decode(errors="replace"), 200)
+            raise NotRedfishError(where, "the answer is no JSON object.", "is it the BMC's own address?", (reported,))
         return found
 
 
@@ -218,11 +218,11 @@ class Wire:
         return b"".join(parts)
 
     def _certificate(self, error: BaseException) -> CertificateError:
-        said = excerpt(str(error), 300)
-        if "expired" in said.lower():
-            reason = f"its certificate has expired ({said})."
+        reported = excerpt(str(error), 300)
+        if "expired" in reported.lower():
+            reason = f"its certificate has expired ({reported})."
         else:
-            reason = f"its certificate is not accepted ({said})."
+            reason = f"its certificate is not accepted ({reported})."
         hint = (
             "look at it with `openssl s_client -showcerts -connect "
             f"{self.url.removeprefix('https://')}`; renew it on the BMC, or name its authority in "
@@ -231,10 +231,10 @@ class Wire:
         return CertificateError(self.name, reason, hint)
 
     def _no_answer(self, error: BaseException, what: str, limit_s: float) -> SilentError:
-        said = excerpt(str(getattr(error, "reason", None) or error), 200).rstrip(".")
-        if "timed out" in said.lower():
+        reported = excerpt(str(getattr(error, "reason", None) or error), 200).rstrip(".")
+        if "timed out" in reported.lower():
             return self._silent(f"{what}: no answer within {limit_s:.0f} s")
-        return self._silent(f"{what}: {said or type(error).__name__}")
+        return self._silent(f"{what}: {reported or type(error).__name__}")
 
     def _silent(self, reason: str) -> SilentError:
         return SilentError(self.name, f"{reason}.", f"is the address right and the way open? {self.look}")

@@ -197,8 +197,8 @@ def _not_a_baseline(verdict: GateVerdict) -> tuple[str, str]:
     waived = [entry for entry in verdict.waived if entry.check not in BASELINE_CHECKS]
     compared = bool(verdict.blocking) and not blocking
     if verdict.status is not Status.PASSED and not compared:
-        said = f": {blocking[0].check} on {blocking[0].shown}: {blocking[0].cause}" if blocking else ""
-        return f"is {verdict.status.value}{said}.", "only a gate that passed is a baseline; fix it and run it again"
+        reported = f": {blocking[0].check} on {blocking[0].shown}: {blocking[0].cause}" if blocking else ""
+        return f"is {verdict.status.value}{reported}.", "only a gate that passed is a baseline; fix it and run it again"
     if waived:
         text = f"passed by a waiver: {waived[0].check} on {waived[0].subject} ({waived[0].cause}), {waived[0].who}."
         return text, "only what is good is a baseline; fix it and run the gate again"
@@ -416,14 +416,14 @@ def take_back(store: BaselineStore, number: int, who: str, why: str, *, check_mo
 
 def plain_acceptance(entry: AcceptedRun) -> dict[str, Any]:
     """Return an acceptance as the result of a module."""
-    said = entry.acceptance
+    reported = entry.acceptance
     return {
         "number": entry.number,
-        "run_id": said.run_id,
-        "gates": said.what,
-        "who": said.who,
-        "accepted": said.accepted,
-        "why": said.why,
+        "run_id": reported.run_id,
+        "gates": reported.what,
+        "who": reported.who,
+        "accepted": reported.accepted,
+        "why": reported.why,
         "figures": len(entry.figures),
         "withdrawn": entry.withdrawal.withdrawn if entry.withdrawal else "",
     }

@@ -120,10 +120,10 @@ def proposed_lines(found: Sequence[ProposedFigure]) -> list[str]:
     skus = {entry.sku for entry in found}
     if len(skus) > 1:
         return [*lines, "these settings are those of all hosts: run the gates for the hosts of one SKU at a time"]
-    stated = json.dumps(settings_of(found))
+    configured = json.dumps(settings_of(found))
     return [
         *lines,
-        f"if such hosts should reach that, a person accepts it in the inventory: gpufleet_settings: {stated}",
+        f"if such hosts should reach that, a person accepts it in the inventory: gpufleet_settings: {configured}",
     ]
 
 

@@ -45,7 +45,7 @@ def about(bundle: Bundle, release: str) -> str:
         bundle: the bundle.
         release: the version of the collection that made it.
     """
-    said: Json = {"schemaVersion": SCHEMA_VERSION, "kind": "Bundle", "deployer": bundle.deployer, "madeBy": release}
+    reported: Json = {"schemaVersion": SCHEMA_VERSION, "kind": "Bundle", "deployer": bundle.deployer, "madeBy": release}
     repository = {
         name: value
         for name, value in (
@@ -55,7 +55,7 @@ def about(bundle: Bundle, release: str) -> str:
         )
         if value
     }
-    return dump_yaml(said | ({"repository": repository} if repository else {}))
+    return dump_yaml(reported | ({"repository": repository} if repository else {}))
 
 
 def common(bundle: Bundle) -> Files:
@@ -120,8 +120,10 @@ def readme(bundle: Bundle, title: str, sections: Iterable[str]) -> str:
         sections: how it is applied, in Markdown.
     """
     criteria = bundle.recipe.get("criteria") or {}
-    said = ", ".join(f"{name} {value}" for name, value in sorted(criteria.items()) if value not in ("any", "", None))
-    parts = [f"# GPU stack {title}", _HEAD, f"The recipe is for: {said}." if said else "", *sections]
+    reported = ", ".join(
+        f"{name} {value}" for name, value in sorted(criteria.items()) if value not in ("any", "", None)
+    )
+    parts = [f"# GPU stack {title}", _HEAD, f"The recipe is for: {reported}." if reported else "", *sections]
     parts += ["## Folders", _table(bundle)]
     parts.append(
         "## Is it whole?\n\n    sha256sum --check --strict --quiet checksums.txt\n\n"

@@ -83,8 +83,8 @@ def recipe_of(directory: Path) -> dict[str, Any]:
 
 def _form_faults(about: dict[str, Any]) -> list[str]:
     if about.get("kind") != "Bundle" or about.get("schemaVersion") != SCHEMA_VERSION:
-        said = f"{about.get('kind')} {about.get('schemaVersion')}"
-        return [f"{ABOUT} says {said}, and this release knows Bundle {SCHEMA_VERSION}"]
+        reported = f"{about.get('kind')} {about.get('schemaVersion')}"
+        return [f"{ABOUT} says {reported}, and this release knows Bundle {SCHEMA_VERSION}"]
     return []
 
 

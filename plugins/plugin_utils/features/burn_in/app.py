@@ -66,18 +66,18 @@ _SHOWN = 3
 
 def with_burn_in(record: RunRecord, done: Soak, verdict: GateVerdict, directory: Path) -> RunRecord:
     """Return the record with the result of a burn-in, by the verdict of its phase; `directory` is that of its run."""
-    held = _by_host(done, verdict)
-    ends = {host: held[host].status if host in held else verdict.status for host in done.hosts}
-    if held:
+    on_hold = _by_host(done, verdict)
+    ends = {host: on_hold[host].status if host in on_hold else verdict.status for host in done.hosts}
+    if on_hold:
         # Only the named hosts did not pass.
-        ends |= {host: Status.PASSED for host in done.hosts if host not in held}
+        ends |= {host: Status.PASSED for host in done.hosts if host not in on_hold}
     counts = Counter(end.value for end in ends.values())
     # An earlier interruption does not affect what it found since.
     return replace(record, problem="", work=Work(
         verb=VERB, head=_SIMULATED if record.rehearsal else _HEAD,
-        rows=tuple(_row(done, host, ends[host], held) for host in done.hosts),
-        sentence=_sentence(done, counts, held, verdict), passed=verdict.opens_next, failed=not verdict.opens_next,
-        again=_again(verdict, held, directory), counts=dict(counts),
+        rows=tuple(_row(done, host, ends[host], on_hold) for host in done.hosts),
+        sentence=_sentence(done, counts, on_hold, verdict), passed=verdict.opens_next, failed=not verdict.opens_next,
+        again=_again(verdict, on_hold, directory), counts=dict(counts),
     ))  # fmt: skip
 
 
@@ -91,24 +91,24 @@ def _by_host(done: Soak, verdict: GateVerdict) -> dict[str, Blocking]:
     return found
 
 
-def _again(verdict: GateVerdict, held: Mapping[str, Blocking], directory: Path) -> str:
+def _again(verdict: GateVerdict, on_hold: Mapping[str, Blocking], directory: Path) -> str:
     """Return the arguments to go on: missing hours are added; after a failure a new one begins, only with the hosts
     that did not pass."""
     if {entry.cause for entry in verdict.blocking} == {TOO_SHORT}:
         return extra_variable("gpufleet_burn_in_run", str(directory)).removeprefix("-e ")
-    return extra_variable("gpufleet_burn_in_nodes", ",".join(held)).removeprefix("-e ") if held else ""
+    return extra_variable("gpufleet_burn_in_nodes", ",".join(on_hold)).removeprefix("-e ") if on_hold else ""
 
 
-def _row(done: Soak, host: str, end: Status, held: Mapping[str, Blocking]) -> WorkRow:
-    reason = f"{held[host].check}: {held[host].cause}" if host in held else done.note or "-"
+def _row(done: Soak, host: str, end: Status, on_hold: Mapping[str, Blocking]) -> WorkRow:
+    reason = f"{on_hold[host].check}: {on_hold[host].cause}" if host in on_hold else done.note or "-"
     tests = f"{len(done.of_host(host))} in {count(done.rounds, 'round')}"
     hours = part_of_hours(done.soaked_s(host) / 3600, done.hours)
     return WorkRow(cells=(host, end.value, hours, tests, reason), good=end is Status.PASSED)
 
 
-def _sentence(done: Soak, counts: Counter[str], held: Mapping[str, Blocking], verdict: GateVerdict) -> str:
+def _sentence(done: Soak, counts: Counter[str], on_hold: Mapping[str, Blocking], verdict: GateVerdict) -> str:
     text = f"{counts[Status.PASSED.value]} of {len(done.hosts)} hosts passed {hours_text(done.hours)} under load"
-    names = [f"{host} ({entry.check}: {entry.cause})" for host, entry in held.items()]
+    names = [f"{host} ({entry.check}: {entry.cause})" for host, entry in on_hold.items()]
     if names:
         return f"{text}; {first_of(names, _SHOWN)}"
     return text if verdict.opens_next else f"{text}; {verdict.message}"
@@ -359,7 +359,7 @@ class Soaking:
         return self._kept(replace(done, results=tuple(results)))
 
     def _hosts(self) -> tuple[BenchmarkHost, ...]:
-        return tuple(planned_hosts(self.cluster, self.context, lambda *told: BenchmarkHost(**placement(*told))))
+        return tuple(planned_hosts(self.cluster, self.context, lambda *reported: BenchmarkHost(**placement(*reported))))
 
     def _unready(self, test: NodeTest, host: BenchmarkHost | None) -> str:
         if host is None:
@@ -391,8 +391,8 @@ class Soaking:
     def _tell(self, done: Soak) -> None:
         left = [host for host in done.hosts if done.still_to_do(host)]
         least = min((done.soaked_s(host) for host in left), default=0.0)
-        told = f"{len(left)} of {len(done.hosts)} hosts left, the last at {part_of_hours(least / 3600, done.hours)}"
-        self.emit(f"burn-in, round {done.rounds}: {told if left else 'all hosts are through'}")
+        reported = f"{len(left)} of {len(done.hosts)} hosts left, the last at {part_of_hours(least / 3600, done.hours)}"
+        self.emit(f"burn-in, round {done.rounds}: {reported if left else 'all hosts are through'}")
 
 
 def _loaded_s(found: NodeResult) -> float:

@@ -364,7 +364,7 @@ def log_dir_of(options: Mapping[str, Any]) -> Path:
 
 def _stock(cluster: Cluster, context: ObserveContext) -> Stock:
     """Look at all nodes of the site."""
-    hosts = planned_hosts(cluster, context, lambda *told: BenchmarkHost(**placement(*told)))
+    hosts = planned_hosts(cluster, context, lambda *reported: BenchmarkHost(**placement(*reported)))
     uses = uses_in_kubernetes(cluster, context)
     # What we took out of service returns once it passes, so it has to be tested. Its taints are tolerated.
     uses |= {name: NodeUse(name=name, use=Use.FREE) for name, use in uses.items() if use.use is Use.OURS}

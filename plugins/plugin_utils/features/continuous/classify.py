@@ -179,14 +179,15 @@ def digests(records: Mapping[Key, NodeRecord], limits: PeerLimits) -> dict[Key, 
 def _blame(key: Key, found: Majority[tuple[str, str], str], nodes: int, limits: PeerLimits) -> str:
     test, cohort = key
     if found.split:
-        said = f"{found.agreeing} of {found.total} GPUs computed the same, and no digest is that of most"
+        reported = f"{found.agreeing} of {found.total} GPUs computed the same, and no digest is that of most"
         return (
-            f"{test}: digests of cohort {cohort} differ and nobody can be named: {said}; look at driver and libraries"
+            f"{test}: digests of cohort {cohort} differ and nobody can be named: {reported}; look at "
+            "driver and libraries"
         )
     wrong = sorted({node for node, _part in found.minority})
     if len(wrong) > allowed(nodes, limits):
-        said = f"{len(wrong)} of {nodes} nodes ({first_of(wrong, 4)}) differ, more than {limits.share:.0%}"
-        return f"{test}: digests of cohort {cohort}: {said}; look at driver and libraries before any of them"
+        reported = f"{len(wrong)} of {nodes} nodes ({first_of(wrong, 4)}) differ, more than {limits.share:.0%}"
+        return f"{test}: digests of cohort {cohort}: {reported}; look at driver and libraries before any of them"
     return ""
 
 
@@ -321,24 +322,26 @@ def _against_peers(
 ) -> list[ClassFinding]:
     verdict, repeats = cohort.verdict, context.limits.repeats
     low = [speed < verdict.limit for speed in series.speeds]
-    seen = repeat_state(low, repeats, needed=context.needed(series.test))
-    if seen.stand is Stand.CLEAR:
+    observed = repeat_state(low, repeats, needed=context.needed(series.test))
+    if observed.stand is Stand.CLEAR:
         return []
     newest, ratio = series.shown[-1], series.speeds[-1] / verdict.median if verdict.median else 0.0
-    said = f"{series.name} is {newest:.4g} {series.unit}, {ratio:.1%} of the speed of its peers ({seen.text})"
+    reported = f"{series.name} is {newest:.4g} {series.unit}, {ratio:.1%} of the speed of its peers ({observed.text})"
     if cohort.blame:
-        return [ClassFinding(Word.SUSPECT, f"{said}; {cohort.blame}")]
-    said += f"; line: {verdict.arithmetic}"
-    if seen.stand is not Stand.CONFIRMED:
-        return [ClassFinding(Word.SUSPECT, said)]
+        return [ClassFinding(Word.SUSPECT, f"{reported}; {cohort.blame}")]
+    reported += f"; line: {verdict.arithmetic}"
+    if observed.stand is not Stand.CONFIRMED:
+        return [ClassFinding(Word.SUSPECT, reported)]
     if not cohort.evaluated and not _is_low_within(series, within, context):
         few = f"{cohort.nodes} nodes do not tell which of them is as it should be"
-        return [ClassFinding(Word.SUSPECT, f"{said}; {few}: accept a run as the baseline, or test a known good node")]
+        return [
+            ClassFinding(Word.SUSPECT, f"{reported}; {few}: accept a run as the baseline, or test a known good node")
+        ]
     named = median(series.speeds[-repeats:]) < cohort.named_below
     less = "" if named else "not as slow as it takes to be named: "
-    said = f"{said}; {less}{cohort.named_by}"
+    reported = f"{reported}; {less}{cohort.named_by}"
     sure = 2 * sum(map(and_, low[-repeats:], series.of_many[-repeats:])) > repeats
-    return [ClassFinding(Word.BAD if named else Word.SUSPECT, said, newest_in_a_row(low), sure)]
+    return [ClassFinding(Word.BAD if named else Word.SUSPECT, reported, newest_in_a_row(low), sure)]
 
 
 def _is_low_within(series: Series, within: PeerVerdict | None, context: ClassContext) -> bool:
@@ -356,14 +359,14 @@ def _against_reference(series: Series, context: ClassContext) -> list[ClassFindi
     stands = partial(repeat_state, repeats=context.limits.repeats, needed=context.needed(series.test))
     low = [speed < reference.marginal * reference.speed for speed in series.speeds]
     far = [speed < reference.bad * reference.speed for speed in series.speeds]
-    seen, worse = stands(low), stands(far)
-    if seen.stand is Stand.CLEAR:
+    observed, worse = stands(low), stands(far)
+    if observed.stand is Stand.CLEAR:
         return []
-    said = f"{series.name} is {series.shown[-1]:.4g} {series.unit}, {series.speeds[-1] / reference.speed:.1%} of "
-    said += reference.text
+    reported = f"{series.name} is {series.shown[-1]:.4g} {series.unit}, {series.speeds[-1] / reference.speed:.1%} of "
+    reported += reference.text
     if worse.stand is Stand.CONFIRMED:
-        return [ClassFinding(Word.BAD, f"{said} ({worse.text})", newest_in_a_row(far))]
-    return [ClassFinding(Word.SUSPECT, f"{said} ({seen.text})", repeat=seen.stand is not Stand.CONFIRMED)]
+        return [ClassFinding(Word.BAD, f"{reported} ({worse.text})", newest_in_a_row(far))]
+    return [ClassFinding(Word.SUSPECT, f"{reported} ({observed.text})", repeat=observed.stand is not Stand.CONFIRMED)]
 
 
 _ORDER = tuple(Word)
@@ -422,22 +425,22 @@ def classify(
     limits, site = limits or ClassLimits(), set(nodes)
     wanted = [entry for entry in results if entry.node in site and entry.test in tests]
     found = records(wanted, now_s, rules, limits)
-    seen = drifts(found.values(), limits, firsts)
-    compared = with_drift(cohorts(found, limits), seen, limits)
+    observed = drifts(found.values(), limits, firsts)
+    compared = with_drift(cohorts(found, limits), observed, limits)
     hard = blamed(found, lambda record: _is_hard(record.known[-1], rules), _FAIL_HARD, limits)
     marginal = blamed(found, lambda record: record.known[-1].rating is Rating.MARGINAL, _LIE_BETWEEN, limits)
     computed = digests(found, limits.peers)
     context = ClassContext(
-        now_s=now_s, rules=rules, limits=limits, cohorts=compared, hard=hard, marginal=marginal, drifts=seen,
+        now_s=now_s, rules=rules, limits=limits, cohorts=compared, hard=hard, marginal=marginal, drifts=observed,
         digests=computed, figures=_usual_figures(found), parts=parts_now(wanted, now_s), references=references or {},
     )  # fmt: skip
     spared = {key: record.not_owed for key, record in found.items() if record.not_owed}
     owed = ((node, test) for node in nodes for test in tests if (node, test) not in spared)
-    said, crowds = _without_crowds({key: findings_of(found.get(key), key[1], context) for key in owed}, found, limits)
-    repeats = [key for key, of_test in said.items() if any(map(_wants_repeat, of_test)) and _may(found[key], context)]
+    by_key, crowds = _without_crowds({key: findings_of(found.get(key), key[1], context) for key in owed}, found, limits)
+    repeats = [key for key, of_test in by_key.items() if any(map(_wants_repeat, of_test)) and _may(found[key], context)]
     classes, in_a_row = [], dict[str, int]()
     for node in nodes:
-        findings = [finding for test in tests for finding in said.get((node, test), ())]
+        findings = [finding for test in tests for finding in by_key.get((node, test), ())]
         findings.sort(key=lambda finding: _ORDER.index(finding.word))
         word = findings[0].word if findings else Word.UNKNOWN
         if word is Word.BAD:
@@ -445,14 +448,14 @@ def classify(
         texts = tuple(finding.text for finding in findings) or ("no test says anything of it",)
         texts += tuple(f"{test}: skipped: {spared[node, test]}" for test in tests if (node, test) in spared)
         classes.append(NodeClass(cycle_id=cycle_id, node=node, word=word.value, reasons=texts[:_MOST_REASONS]))
-    told = (
+    lines = (
         *(of_cohort.blame for of_cohort in computed.values() if of_cohort.blame),
         *crowds,
         *blame_lines(compared.values(), hard, marginal),
-        *fleet_lines(seen, limits),
+        *fleet_lines(observed, limits),
         *low_words(compared.values(), racks or {}, nodes),
     )
-    return Classified(classes=tuple(classes), cohorts=told, repeats=tuple(repeats), in_a_row=in_a_row, records=found)
+    return Classified(classes=tuple(classes), cohorts=lines, repeats=tuple(repeats), in_a_row=in_a_row, records=found)
 
 
 def _wants_repeat(finding: ClassFinding) -> bool:
@@ -465,7 +468,9 @@ def _may(record: NodeRecord, context: ClassContext) -> bool:
 
 
 def _without_crowds(
-    said: Mapping[tuple[str, str], list[ClassFinding]], found: Mapping[tuple[str, str], NodeRecord], limits: ClassLimits
+    reported: Mapping[tuple[str, str], list[ClassFinding]],
+    found: Mapping[tuple[str, str], NodeRecord],
+    limits: ClassLimits,
 ) -> tuple[dict[tuple[str, str], list[ClassFinding]], list[str]]:
     """Return the findings and the sentences about crowded cohorts.
 
@@ -476,22 +481,22 @@ def _without_crowds(
     for key, record in found.items():
         if record.known:
             members.setdefault((record.test, record.known[-1].cohort), []).append(key)
-    made, told = dict(said), list[str]()
+    made, messages = dict(reported), list[str]()
     for (test, cohort), keys in members.items():
-        bad = [key for key in keys if any(finding.word is Word.BAD for finding in said[key])]
+        bad = [key for key in keys if any(finding.word is Word.BAD for finding in reported[key])]
         if len(bad) <= allowed(len(keys), limits.peers):
             continue
         text = (
             f"{len(bad)} of {len(keys)} nodes of cohort {cohort or 'without a name'} would be bad at once, more than "
         )
         text += f"{limits.peers.share:.0%}: look at what they share"
-        told.append(f"{test}: {text}")
+        messages.append(f"{test}: {text}")
         for key in bad:
             made[key] = [
                 ClassFinding(Word.SUSPECT, f"{finding.text}; {text}") if finding.word is Word.BAD else finding
-                for finding in said[key]
+                for finding in reported[key]
             ]
-    return made, told
+    return made, messages
 
 
 def findings_of(record: NodeRecord | None, test: str, context: ClassContext) -> list[ClassFinding]:
@@ -508,10 +513,10 @@ def findings_of(record: NodeRecord | None, test: str, context: ClassContext) -> 
     if found:
         return found
     newest = record.known[-1]
-    said = f"{test}: passed {context.age(newest)} ago"
+    reported = f"{test}: passed {context.age(newest)} ago"
     if record.series:
-        said += f", its {len(record.series)} compared figures not below those of its cohort or its own history"
-    return [ClassFinding(Word.HEALTHY, said)]
+        reported += f", its {len(record.series)} compared figures not below those of its cohort or its own history"
+    return [ClassFinding(Word.HEALTHY, reported)]
 
 
 def _failures(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
@@ -521,23 +526,27 @@ def _failures(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
     """
     if not record.known:
         return []
-    seen = events(record.known, record.event_h)
+    observed = events(record.known, record.event_h)
     stands = partial(repeat_state, repeats=context.limits.repeats, needed=context.needed(record.test))
-    hard = [event.any(partial(_is_hard, rules=context.rules)) for event in seen]
-    low = [event.all(_is_low) or is_hard for event, is_hard in zip(seen, hard, strict=True)]
-    failed = [event.all(_is_failed) or is_hard for event, is_hard in zip(seen, hard, strict=True)]
+    hard = [event.any(partial(_is_hard, rules=context.rules)) for event in observed]
+    low = [event.all(_is_low) or is_hard for event, is_hard in zip(observed, hard, strict=True)]
+    failed = [event.all(_is_failed) or is_hard for event, is_hard in zip(observed, hard, strict=True)]
     between, found = stands(low), stands(failed, hard=hard)
     newest_is_low = _is_low(record.known[-1])
     if between.stand is Stand.CLEAR and found.stand is Stand.CLEAR and not newest_is_low:
         return []
     last = next(result for result in reversed(record.known) if _is_low(result))
-    said = f"{record.test}: {last.cause or last.rating.value} {context.age(last)} ago ({last.summary or 'no summary'})"
+    reported = (
+        f"{record.test}: {last.cause or last.rating.value} {context.age(last)} ago ({last.summary or 'no summary'})"
+    )
     key = (record.test, record.known[-1].cohort)
     if found.stand is Stand.CONFIRMED:
         kind, blame = f"a hard fact{_back(found)}" if any(hard) else found.text, context.hard.get(key, "")
         row = newest_in_a_row(failed)
         return [
-            ClassFinding(Word.SUSPECT, f"{said}; {blame}") if blame else ClassFinding(Word.BAD, f"{said}; {kind}", row)
+            ClassFinding(Word.SUSPECT, f"{reported}; {blame}")
+            if blame
+            else ClassFinding(Word.BAD, f"{reported}; {kind}", row)
         ]
     if found.stand is Stand.CLEAR:
         blame = "" if _is_failed(record.known[-1]) else context.marginal.get(key, "")
@@ -546,10 +555,12 @@ def _failures(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
         if newest_is_low and not low[-1]:
             # The better one is the event. It does not change that the node was low when it was tested last.
             better = f"a better result within {record.event_h:g} hours of it is the same event, and is what counts"
-            return [ClassFinding(Word.SUSPECT, f"{said}; {better}; its repeat decides{f'; {blame}' if blame else ''}")]
-        text = f"{said}; {between.text}; between good and bad a person decides{f'; {blame}' if blame else ''}"
+            return [
+                ClassFinding(Word.SUSPECT, f"{reported}; {better}; its repeat decides{f'; {blame}' if blame else ''}")
+            ]
+        text = f"{reported}; {between.text}; between good and bad a person decides{f'; {blame}' if blame else ''}"
         return [ClassFinding(Word.SUSPECT, text, repeat=between.stand is not Stand.CONFIRMED and not blame)]
-    return [ClassFinding(Word.SUSPECT, f"{said}; {found.text}")]
+    return [ClassFinding(Word.SUSPECT, f"{reported}; {found.text}")]
 
 
 def _is_like_its_equals(record: NodeRecord, context: ClassContext) -> bool:
@@ -575,23 +586,23 @@ def _digests(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
         return [ClassFinding(Word.UNKNOWN, of_cohort.blame or few)]
     own = events([result for result in record.known if result.cohort == newest.cohort], record.event_h)
     wrong = [event.any(lambda result: bool(of_cohort.wrong(result))) for event in own]
-    seen = repeat_state(wrong, context.limits.repeats, hard=wrong)
-    if seen.stand is Stand.CLEAR:
+    observed = repeat_state(wrong, context.limits.repeats, hard=wrong)
+    if observed.stand is Stand.CLEAR:
         return []
     last = next(result for event in reversed(own) for result in reversed(event.results) if of_cohort.wrong(result))
-    said = f"{test}: {', '.join(of_cohort.wrong(last))} computed other bits {context.age(last)} ago than"
-    said += f" {of_cohort.found.agreeing} of {of_cohort.found.total} GPUs of cohort {newest.cohort}"
+    reported = f"{test}: {', '.join(of_cohort.wrong(last))} computed other bits {context.age(last)} ago than"
+    reported += f" {of_cohort.found.agreeing} of {of_cohort.found.total} GPUs of cohort {newest.cohort}"
     if of_cohort.blame:
-        return [ClassFinding(Word.SUSPECT, f"{said}; {of_cohort.blame}")]
-    return [ClassFinding(Word.BAD, f"{said}; a hard fact{_back(seen)}", newest_in_a_row(wrong))]
+        return [ClassFinding(Word.SUSPECT, f"{reported}; {of_cohort.blame}")]
+    return [ClassFinding(Word.BAD, f"{reported}; a hard fact{_back(observed)}", newest_in_a_row(wrong))]
 
 
 def _unknowns(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
     """Return why the data about the node is not enough to call it healthy."""
     newest, test = record.newest, record.test
     if newest is None or not record.known:
-        said = f"{newest.status.value}: {newest.cause} ({newest.summary})" if newest else ""
-        return [ClassFinding(Word.UNKNOWN, f"{test}: never passed or failed; {said}")]
+        reported = f"{newest.status.value}: {newest.cause} ({newest.summary})" if newest else ""
+        return [ClassFinding(Word.UNKNOWN, f"{test}: never passed or failed; {reported}")]
     found = []
     if newest is not record.known[-1]:
         # Users are not the only reason why a test is put off: it may have found no partner, or its cycle was ended.
@@ -601,12 +612,12 @@ def _unknowns(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
     last = record.known[-1]
     days = context.limits.fresh_days(test)
     if context.now_s - last.started_s > days * DAY_S:
-        said = f"{test}: last result {context.age(last)} ago, older than {days:g} days"
-        found.append(ClassFinding(Word.UNKNOWN, said))
+        reported = f"{test}: last result {context.age(last)} ago, older than {days:g} days"
+        found.append(ClassFinding(Word.UNKNOWN, reported))
     missing = sorted(context.figures[test, last.cohort].keys() - {figure.name for figure in last.figures})
     if missing and last.status is Status.PASSED:
-        said = f"{test}: its result lacks {', '.join(missing)}, which most of its cohort have"
-        found.append(ClassFinding(Word.UNKNOWN, said))
+        reported = f"{test}: its result lacks {', '.join(missing)}, which most of its cohort have"
+        found.append(ClassFinding(Word.UNKNOWN, reported))
     return found
 
 
@@ -639,5 +650,5 @@ def _is_hard(result: NodeResult, rules: FigureRules) -> bool:
     return result.status is Status.FAILED and result.cause in rules.hard_causes
 
 
-def _back(seen: RepeatState) -> str:
-    return f"; {seen.seen} of {seen.repeats} good ones in a row since" if seen.seen else ""
+def _back(observed: RepeatState) -> str:
+    return f"; {observed.seen} of {observed.repeats} good ones in a row since" if observed.seen else ""

@@ -93,12 +93,14 @@ def drifts(
 def moves(found: Mapping[Series, Drift], limits: ClassLimits) -> dict[Group, float]:
     """Return by cohort of enough nodes the current speed of its median member, as a ratio to its first samples."""
     ratios: dict[Group, list[tuple[str, float]]] = {}
-    for entry, seen in found.items():
-        if seen.evaluated and entry.cohort:
-            ratios.setdefault(entry.group, []).append((entry.node, seen.ratio))
+    for entry, observed in found.items():
+        if observed.evaluated and entry.cohort:
+            ratios.setdefault(entry.group, []).append((entry.node, observed.ratio))
     least = limits.peers.least
-    enough = {group: told for group, told in ratios.items() if len({node for node, _ratio in told}) >= least}
-    return {group: median(ratio for _node, ratio in told) for group, told in enough.items()}
+    enough = {
+        group: reported for group, reported in ratios.items() if len({node for node, _ratio in reported}) >= least
+    }
+    return {group: median(ratio for _node, ratio in reported) for group, reported in enough.items()}
 
 
 def fleet_lines(found: Mapping[Series, Drift], limits: ClassLimits) -> tuple[str, ...]:
@@ -106,7 +108,7 @@ def fleet_lines(found: Mapping[Series, Drift], limits: ClassLimits) -> tuple[str
 
     No node is slower than its peers then, and none drifts by itself.
     """
-    counts = Counter(entry.group for entry, seen in found.items() if seen.evaluated)
+    counts = Counter(entry.group for entry, observed in found.items() if observed.evaluated)
     return tuple(
         f"{group[0]}: {group[2]} of cohort {group[1]} is at {moved:.1%} of what it was at first (median of "
         f"{counts[group]}): all are slower alike; look at what changed for all (power, cooling, clocks, software)"
@@ -134,11 +136,12 @@ def blamed(
             counts.setdefault((record.test, record.known[-1].cohort), []).append(is_so(record))
     return {
         key: (
-            f"{key[0]}: {sum(told)} of {len(told)} nodes of cohort {key[1] or 'without a name'} {words[0]}, more than "
+            f"{key[0]}: {sum(reported)} of {len(reported)} nodes of cohort "
+            f"{key[1] or 'without a name'} {words[0]}, more than "
             f"{limits.peers.share:.0%}: {words[1]}"
         )
-        for key, told in counts.items()
-        if sum(told) > allowed(len(told), limits.peers)
+        for key, reported in counts.items()
+        if sum(reported) > allowed(len(reported), limits.peers)
     }
 
 
@@ -148,8 +151,8 @@ def with_drift(
     """Return the cohorts; those whose nodes got slower together, or with a change of software, get the blame."""
     slower: dict[Group, set[str]] = {}
     before: dict[tuple[Group, str], tuple[dict[str, float], dict[str, float]]] = {}
-    for entry, seen in series.items():
-        if seen.drifting:
+    for entry, observed in series.items():
+        if observed.drifting:
             slower.setdefault(entry.group, set()).add(entry.node)
         if entry.earlier is not None and entry.speeds:
             old, new = before.setdefault((entry.group, entry.earlier_cohort), ({}, {}))
@@ -245,8 +248,8 @@ def _blamed(cohort: Cohort, why: str) -> Cohort:
 
 def blame_lines(found: Iterable[Cohort], *together: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
     """Return the blame of cohorts, one sentence each."""
-    said = (text for told in together for text in told.values())
-    return (*said, *(cohort.blame for cohort in found if cohort.blame))
+    reported = (text for messages in together for text in messages.values())
+    return (*reported, *(cohort.blame for cohort in found if cohort.blame))
 
 
 def low_words(found: Iterable[Cohort], racks: Mapping[str, str], nodes: Collection[str]) -> tuple[str, ...]:

@@ -90,8 +90,8 @@ class PairBook:
 
     def bad(self) -> set[str]:
         """Return the nodes that one run, or all runs together, name. They are not used as partners any more."""
-        told = {n for met in self._met for n in met.nodes if met.result(n).status is Status.FAILED}
-        return told.union(self._blame().nodes)
+        reported = {n for met in self._met for n in met.nodes if met.result(n).status is Status.FAILED}
+        return reported.union(self._blame().nodes)
 
     def slow_runs(self, node: str) -> int:
         """Return the number of runs in which the node was slow."""
@@ -347,14 +347,14 @@ class FleetCycle:
         """
         work, now_s = self.work, self.work.now()
         site, rehearsal = work.cycle.site, work.cycle.rehearsal
-        seen = saved_state(work.store, site, rehearsal=rehearsal, now_s=now_s)
-        parts = parts_now(seen, now_s)
+        observed = saved_state(work.store, site, rehearsal=rehearsal, now_s=now_s)
+        parts = parts_now(observed, now_s)
         nodes = tuple(
             replace(node, not_free=node.not_free or self._left.get(node.name, ""), parts=parts.get(node.name, {}))
             for node in (stock or work.stock()).nodes
         )
         again = {key for key in work.again if key not in self.log.results} | set(self._in_doubt())
-        known = histories_by_test(seen, now_s)
+        known = histories_by_test(observed, now_s)
         demands = demands_of(work.tests.values(), work.settings)
         self.log.plan = plan_batch(nodes, demands, known, self._all_leases(now_s), work.limits, now_s, again=again)
         return self.log.plan
@@ -438,10 +438,10 @@ class FleetCycle:
         for test in work.tests.values():
             if isinstance(test, PairTest) and test.id not in self._books:
                 since_s = work.now() - 4 * test.common.days * DAY_S
-                seen = work.store.results(
+                observed = work.store.results(
                     work.cycle.site, rehearsal=work.cycle.rehearsal, since_s=since_s, tests={test.id}, whole=False
                 )
-                self._books[test.id] = PairBook(partners_before(seen))
+                self._books[test.id] = PairBook(partners_before(observed))
         return self._books
 
     def _give_up(self, node: str, test: str, why: str) -> None:
@@ -493,9 +493,11 @@ class FleetCycle:
                 right = _HELPS.format(choice.test) if helps else choice.test
                 claim = work.store.take_lease(node, right, work.cycle.cycle_id, lease_s, until_s)
                 if claim.lease is None:
-                    held = claim.holder
-                    said = f"cycle {held.cycle_id} has the lease of {held.test}" if held else "this cycle did it"
-                    self._left[node] = said
+                    on_hold = claim.holder
+                    reported = (
+                        f"cycle {on_hold.cycle_id} has the lease of {on_hold.test}" if on_hold else "this cycle did it"
+                    )
+                    self._left[node] = reported
                     break
                 seats.append(Seat(stock.hosts[node], claim.lease, helps))
         finally:
@@ -556,9 +558,9 @@ class FleetCycle:
     def _settle(self) -> None:
         """Write the results of nodes in doubt that all runs together decide by now."""
         for node, test in self._in_doubt():
-            told = self._books[test].judged(node)
-            if told is not None:
-                self._add_judged(told)
+            reported = self._books[test].judged(node)
+            if reported is not None:
+                self._add_judged(reported)
 
     def _add_judged(self, result: NodeResult) -> None:
         """Write a result that rests on several runs. Its time is now, not that of the first run."""

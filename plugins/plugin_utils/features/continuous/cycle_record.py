@@ -215,11 +215,11 @@ def _classes(classes: Iterable[NodeClass]) -> str:
     found: dict[str, list[str]] = {word.value: [] for word in Word}
     for entry in classes:
         found[entry.word].append(entry.node)
-    told = []
+    reported = []
     for word, nodes in found.items():
         named = f" ({first_of(nodes, _SHOWN)})" if word not in (Word.HEALTHY.value, Word.UNKNOWN.value) else ""
-        told += [f"{len(nodes)} {word}{named}"] if nodes else []
-    return ", ".join(told)
+        reported += [f"{len(nodes)} {word}{named}"] if nodes else []
+    return ", ".join(reported)
 
 
 _RATINGS = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD}
@@ -330,10 +330,10 @@ def _verdict(run: Run, name: str, outcomes: tuple[Outcome, ...], log: CycleLog) 
 
 def cycle_verdict(run: Run, name: str, outcomes: tuple[Outcome, ...], idle: str) -> GateVerdict:
     """Return the verdict of a cycle with these results; `idle` says why there was nothing to test, if so."""
-    told = tuple(outcome for outcome in outcomes if outcome.status is not Status.SKIPPED)
-    if not told:
+    reported = tuple(outcome for outcome in outcomes if outcome.status is not Status.SKIPPED)
+    if not reported:
         return GateVerdict(gate=name, status=Status.SKIPPED, message=idle)
-    verdict = decide(name, _expected(told), told, run.site, run_day(run.record))
+    verdict = decide(name, _expected(reported), reported, run.site, run_day(run.record))
     return replace(verdict, message=verdict.message.replace(f"gate {name}", name.replace("-", " "), 1))
 
 

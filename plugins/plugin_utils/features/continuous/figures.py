@@ -109,8 +109,8 @@ class FigureRules:
         """
         better, number = self.better(figure), figure.number
         if better is None:
-            said = f"has unit {figure.unit!r}, of which nothing says which way is better."
-            raise InputError(figure.name, said, "name the unit in recipes/node_classes.yaml")
+            reported = f"has unit {figure.unit!r}, of which nothing says which way is better."
+            raise InputError(figure.name, reported, "name the unit in recipes/node_classes.yaml")
         if better is Better.NEITHER:
             return None
         if not math.isfinite(number) or number < 0 or (better is Better.LOWER and number == 0):

@@ -90,8 +90,8 @@ def _use(
         return NodeUse(name=name, use=Use.CLOSED, why="it is being removed from the cluster")
     if not capacity.total and not capacity.parts:
         return NodeUse(name=name, use=Use.CLOSED, why="it offers no GPU, neither by device plugin nor by DRA")
-    held = capacity.used + sum(capacity.parts_used.values())
-    if users or held:
+    on_hold = capacity.used + sum(capacity.parts_used.values())
+    if users or on_hold:
         why = (
             first_of(users, _SHOWN) or f"claims hold {count(capacity.used, 'GPU')} of it, and no pod that is there does"
         )
@@ -132,7 +132,7 @@ def _users(
                 whose = "our pod" if ours else "pod"
                 what = "holds GPUs" if holds and pod_runs(pod) else "is there" if pod_runs(pod) else "waits for it"
                 found.setdefault(node, []).append((not holds, f"{whose} {title} {what}"))
-    return {node: [text for _without, text in sorted(told)] for node, told in found.items()}
+    return {node: [text for _without, text in sorted(reported)] for node, reported in found.items()}
 
 
 def _ended(pod: Json) -> bool:

@@ -268,8 +268,8 @@ def parts_now(results: Iterable[NodeResult], now_s: float) -> dict[str, dict[str
             if slots not in kinds_of:
                 kinds_of[slots] = frozenset(map(_kind, slots))
             for kind in kinds_of[slots]:
-                seen = newest.get((result.node, kind))
-                if seen is None or (seen.started_s, seen.test) < (result.started_s, result.test):
+                observed = newest.get((result.node, kind))
+                if observed is None or (observed.started_s, observed.test) < (result.started_s, result.test):
                     newest[result.node, kind] = result
     found: dict[str, dict[str, str]] = {}
     for (node, kind), result in newest.items():
@@ -299,34 +299,37 @@ def due_of(
         now_s: the time now, seconds since the epoch.
         again: whether it is to be repeated now, however recent the result is.
     """
-    told = standing or _NEVER
-    urgency, since, at, why = _reason(demand, told, parts, limits, now_s)
+    reported = standing or _NEVER
+    urgency, since, at, why = _reason(demand, reported, parts, limits, now_s)
     if at > now_s and again:
         urgency, at, why = Urgency.RECENT, now_s, f"to be repeated, tested on {day_text(since)}"
     if at > now_s:
         return None, since, at
-    if told.given_back:
-        why += f", pending {count(told.given_back, 'time')} since (a user's workload, no partner, the end of a cycle)"
-        if told.given_back >= _OFTEN:
-            urgency, since = Urgency.DUE, max(since, told.given_back_s)
-    if told.misdated:
-        why += f" ({count(told.misdated, 'result')} of the future counted for nothing: see the clock of its controller)"
+    if reported.given_back:
+        why += (
+            f", pending {count(reported.given_back, 'time')} since (a user's workload, no partner, the end of a cycle)"
+        )
+        if reported.given_back >= _OFTEN:
+            urgency, since = Urgency.DUE, max(since, reported.given_back_s)
+    if reported.misdated:
+        future = count(reported.misdated, "result")
+        why += f" ({future} of the future counted for nothing: see the clock of its controller)"
     if urgency is Urgency.DUE and now_s - since > 2 * demand.max_age_days * DAY_S:
         urgency = Urgency.RECENT
     return DueTest(test=demand.test, urgency=urgency, why=why, longest_s=demand.longest_s), since, at
 
 
 def _reason(
-    demand: Demand, told: TestHistory, parts: Mapping[str, str], limits: BatchLimits, now_s: float
+    demand: Demand, reported: TestHistory, parts: Mapping[str, str], limits: BatchLimits, now_s: float
 ) -> tuple[Urgency, float, float, str]:
     """Return how urgent a test is, when it was last tried, when it falls due, and why. Before it is due there is no
     reason."""
-    known, age_s = told.known, demand.max_age_days * DAY_S
-    if told.tries:
-        again_s = min(limits.other_again_h * _HOUR_S * 2.0 ** min(told.tries - 1, 60), DAY_S, age_s)
+    known, age_s = reported.known, demand.max_age_days * DAY_S
+    if reported.tries:
+        again_s = min(limits.other_again_h * _HOUR_S * 2.0 ** min(reported.tries - 1, 60), DAY_S, age_s)
         urgency = Urgency.RECENT if known is not None and known.status is Status.FAILED else Urgency.DUE
-        why = f"tried {count(told.tries, 'time')} without an answer, last on {day_text(told.tried_s)}"
-        return urgency, told.tried_s, told.tried_s + again_s, why
+        why = f"tried {count(reported.tries, 'time')} without an answer, last on {day_text(reported.tried_s)}"
+        return urgency, reported.tried_s, reported.tried_s + again_s, why
     if known is None:
         return Urgency.NEW, -math.inf, -math.inf, "never tested"
     since = known.started_s

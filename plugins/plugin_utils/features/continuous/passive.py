@@ -91,22 +91,22 @@ def passive_results(
         return ()
     parts = _observe(run, context, kinds)
     known = {kind: _by_node(judge_gate(part, _judging(run, part), run.path)) for kind, part in parts.items()}
-    asked = {kind: {check.id: frozenset(check.subjects) for check in part.checks} for kind, part in parts.items()}
+    requested = {kind: {check.id: frozenset(check.subjects) for check in part.checks} for kind, part in parts.items()}
     results = []
     for host in run.site.in_scope:
-        seen = tuple(
+        observed = tuple(
             _Seen(
                 kind,
                 _reading(run, host, kind, before.get((host.name, TEST)), now_s),
-                {check: (host.name,) for check, names in asked[kind].items() if host.name in names},
+                {check: (host.name,) for check, names in requested[kind].items() if host.name in names},
                 known[kind].get(host.name, []),
             )
             for kind in parts
         )
-        whole = not any(part.reading.unread for part in seen)
+        whole = not any(part.reading.unread for part in observed)
         found = parts_of(run.path, run.site, host, context.hardware.get(host.sku)) if whole else {}
-        result = _result(run, host, seen, cycle_id)
-        kept = logs.keep(TEST, host.name, result.started_s, _log(result, [o for part in seen for o in part.about]))
+        result = _result(run, host, observed, cycle_id)
+        kept = logs.keep(TEST, host.name, result.started_s, _log(result, [o for part in observed for o in part.about]))
         results.append(replace(result, parts=found, log=kept))
     return tuple(results)
 
@@ -165,44 +165,44 @@ def _reading(run: Run, host: Host, kind: str, before: NodeResult | None, now_s: 
     return Reading(at_s)
 
 
-def _result(run: Run, host: Host, seen: Sequence[_Seen], cycle_id: str) -> NodeResult:
+def _result(run: Run, host: Host, observed: Sequence[_Seen], cycle_id: str) -> NodeResult:
     """Return the result of a node.
 
     An observed fault is reported even where other data is missing. Without a fault, missing data makes the result
     `other`.
     """
-    unread = next((part.reading for part in seen if part.reading.unread), None)
-    read = [part for part in seen if not part.reading.unread]
+    unread = next((part.reading for part in observed if part.reading.unread), None)
+    read = [part for part in observed if not part.reading.unread]
     known = NodeResult(
-        cycle_id=cycle_id, node=host.name, test=TEST, started_s=seen[0].reading.at_s, duration_s=0.0,
+        cycle_id=cycle_id, node=host.name, test=TEST, started_s=observed[0].reading.at_s, duration_s=0.0,
         status=Status.OTHER, cohort=host.sku,
     )  # fmt: skip
-    asked = {check: names for part in read for check, names in part.asked.items()}
+    requested = {check: names for part in read for check, names in part.asked.items()}
     about = [outcome for part in read for outcome in part.about]
-    verdict = decide(TEST, asked, about, run.site, run_day(run.record)) if asked else None
+    verdict = decide(TEST, requested, about, run.site, run_day(run.record)) if requested else None
     failed = verdict is not None and verdict.status is Status.FAILED
     if unread is not None and not failed:
         return replace(known, cause=unread.cause, summary=shortened(f"{host.name}: {unread.unread}", _LONGEST))
     if verdict is None:
         return replace(known, cause="nothing-asked", summary=f"{host.name}: no passive check is asked at this site")
     if verdict.status is Status.PASSED:
-        return replace(known, status=Status.PASSED, rating=Rating.GOOD, summary=_passed(asked, verdict))
+        return replace(known, status=Status.PASSED, rating=Rating.GOOD, summary=_passed(requested, verdict))
     blocking = verdict.blocking
-    told = first_of([f"{entry.cause} ({entry.shown}: {entry.summary})" for entry in blocking], _SHOWN)
-    missing = [f"{_WHERE[part.kind]} {part.reading.unread}" for part in seen if part.reading.unread]
+    reported = first_of([f"{entry.cause} ({entry.shown}: {entry.summary})" for entry in blocking], _SHOWN)
+    missing = [f"{_WHERE[part.kind]} {part.reading.unread}" for part in observed if part.reading.unread]
     if missing:
-        told = f"{shortened(told, _LONGEST // 2)}; beside this, {', '.join(missing)}"
+        reported = f"{shortened(reported, _LONGEST // 2)}; beside this, {', '.join(missing)}"
     rating = Rating.BAD if failed else Rating.UNKNOWN
     if verdict.status is Status.OTHER and _only_marginal(verdict, about):
         rating = Rating.MARGINAL
     return replace(
-        known, status=verdict.status, rating=rating, cause=blocking[0].cause, summary=shortened(told, _LONGEST)
+        known, status=verdict.status, rating=rating, cause=blocking[0].cause, summary=shortened(reported, _LONGEST)
     )
 
 
-def _passed(asked: Mapping[str, tuple[str, ...]], verdict: GateVerdict) -> str:
+def _passed(requested: Mapping[str, tuple[str, ...]], verdict: GateVerdict) -> str:
     decided = [f"{entry.cause} decided by {entry.who}" for entry in (*verdict.waived, *verdict.accepted)]
-    return f"{count(len(asked), 'passive check')} passed{': ' if decided else ''}{first_of(decided, _SHOWN)}"
+    return f"{count(len(requested), 'passive check')} passed{': ' if decided else ''}{first_of(decided, _SHOWN)}"
 
 
 def _only_marginal(verdict: GateVerdict, outcomes: Iterable[Outcome]) -> bool:

@@ -183,7 +183,7 @@ def _uses(context: ObserveContext, options: Mapping[str, Any]) -> dict[str, Node
         reservation = context.settings_of(CONTINUOUS, ContinuousSettings).slurm_reservation
         return uses_in_slurm(options["scontrol"], context.site, context.hardware, reservation)
     with Cluster(connection_from(options)) as cluster:
-        denied = [asked.text for asked in ask_all(cluster, RIGHTS) if not asked.allowed]
+        denied = [requested.text for requested in ask_all(cluster, RIGHTS) if not requested.allowed]
         if denied:
             hint = "bind ClusterRole gpufleet-continuous-observe (docs/rbac.md)"
             raise ForbiddenError("API server", f"this user may not {', '.join(denied)}.", hint)
@@ -194,8 +194,8 @@ def _history(store: str, run: Run, now_s: float) -> tuple[list[NodeResult], Sequ
     """Return the results of the history, the current leases, and notes. A missing history is not created."""
     place = place_of(store) if store else None
     if place is None or (isinstance(place, Path) and not place.is_file()):
-        said = f"{place} is not there" if place else "none is stated"
-        return [], (), [f"history: {said}: every test counts as never done"]
+        reported = f"{place} is not there" if place else "none is stated"
+        return [], (), [f"history: {reported}: every test counts as never done"]
     history, site, rehearsal = open_service(place), run.site.name, run.record.rehearsal or run.site.rehearsal
     found = saved_state(history, site, rehearsal=rehearsal, now_s=now_s)
     return found, history.leases(site, rehearsal=rehearsal), []

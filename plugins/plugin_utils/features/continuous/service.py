@@ -216,8 +216,10 @@ def after_cycle(
         BringupError: the history or the report cannot be written, or the policy needs a cluster and there is none.
     """
     if cluster is None and {CORDON, LABEL} & set(service.policy.acts):
-        said = f"asks for {first_of(sorted({CORDON, LABEL} & set(service.policy.acts)), 2)}, and there is no cluster."
-        raise InputError("continuous policy acts", said, "give a kubeconfig, or leave these acts out")
+        reported = (
+            f"asks for {first_of(sorted({CORDON, LABEL} & set(service.policy.acts)), 2)}, and there is no cluster."
+        )
+        raise InputError("continuous policy acts", reported, "give a kubeconfig, or leave these acts out")
     found = classified(store, cycle, service, now_s)
     if not check_mode:
         store.add_classes(found.classes)
@@ -305,8 +307,8 @@ def _act(
     news = _news(cycle, found, before, by_node, todo.stopped)
     if WEBHOOK in policy.acts and news:
         failed = "" if check_mode else notify(policy, news)
-        told = f"webhook {'would tell' if check_mode else 'told'} of {len(news['nodes'])} nodes"
-        (problems if failed else besides).append(f"webhook failed: {failed}" if failed else told)
+        reported = f"webhook {'would tell' if check_mode else 'told'} of {len(news['nodes'])} nodes"
+        (problems if failed else besides).append(f"webhook failed: {failed}" if failed else reported)
     return _Acted(
         by_node=by_node, besides=tuple(besides), problems=tuple(problems), stopped=todo.stopped, out=out
     )  # fmt: skip

@@ -94,8 +94,8 @@ def simulation_problems(plan: HostPlan, state: HostState) -> list[BringupError]:
     simulated = state.simulation
     fix = "see what the repositories of the host offer, `apt-get -s install` or `dnf --assumeno install` shows it"
     if simulated is None or simulated.error:
-        said = simulated.error if simulated else "it was not asked"
-        return [InputError("simulation of the packages", f"the package manager refuses: {said}", fix)]
+        reported = simulated.error if simulated else "it was not asked"
+        return [InputError("simulation of the packages", f"the package manager refuses: {reported}", fix)]
     may_remove = {name for one in plan.transactions for name in one.may_remove}
     moved = {package.name: package.version for one in plan.transactions for package in one.packages}
     found: list[BringupError] = list(_headers_missing(plan, simulated.install, state))
@@ -142,8 +142,8 @@ def convergence_step(options: Mapping[str, Any], host: str) -> dict[str, Any]:
     state = read_state(options["state"], host)
     sku = _sku(options["sku"], options["recipe_data"], host)
     if options["step"] == "ask":
-        asked = to_plain(question(declared, state, sku))
-        return {"ask": {**asked, "mig_config": declared.mig.config if declared.mig else ""}}
+        requested = to_plain(question(declared, state, sku))
+        return {"ask": {**requested, "mig_config": declared.mig.config if declared.mig else ""}}
     plan = _planned(declared, state, sku, options, host)
     if options["step"] == "simulated":
         problems = simulation_problems(plan, state)

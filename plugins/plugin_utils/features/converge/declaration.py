@@ -217,13 +217,13 @@ def _contradictions(found: Declaration) -> Iterator[_Contradiction]:
 
 
 def _versions(found: Declaration) -> Iterator[_Contradiction]:
-    stated = {
+    configured = {
         "driver": found.driver and found.driver.version,
         "dcgm": found.dcgm and found.dcgm.version,
         "container_toolkit": found.container_toolkit and found.container_toolkit.version,
         "ofed": found.ofed and found.ofed.kind == "doca" and (found.ofed.version or "nothing"),
     }
-    for part, version in stated.items():
+    for part, version in configured.items():
         if version and not _VERSION.fullmatch(version):
             hint = "state the whole version, such as 580.95.05: a branch is no pin"
             yield f"{part}.version", f"is {version!r}, expected one exact version.", hint
@@ -233,7 +233,7 @@ def _driver(found: Declaration) -> Iterator[_Contradiction]:
     driver = found.driver
     if not driver or not _VERSION.fullmatch(driver.version):
         needs = {"nvlink": found.nvlink and found.nvlink.services != "none", "dcgm": found.dcgm}
-        for part in (part for part, stated in needs.items() if stated and not driver):
+        for part in (part for part, configured in needs.items() if configured and not driver):
             yield part, "is declared without driver, whose version decides its packages.", "declare driver.version too"
         return
     if driver.modules == "proprietary" and driver.branch > _LAST_PROPRIETARY_BRANCH:

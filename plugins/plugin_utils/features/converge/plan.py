@@ -92,12 +92,12 @@ def _marks(declared: Declaration, state: HostState, labels: Mapping[str, str]) -
     for mark in load_owner_marks():
         if mark.part not in declared.parts:
             continue
-        seen = [path for path in state.marks if mark.path and fnmatch(path, mark.path)]
+        observed = [path for path in state.marks if mark.path and fnmatch(path, mark.path)]
         value = labels.get(mark.label) if mark.label else None
         if value is not None and (not mark.values or value in mark.values):
-            seen.append(f"node label {mark.label}={value}")
-        if seen:
-            yield _conflict(mark.part, mark.owner, ", ".join(seen), mark.leave)
+            observed.append(f"node label {mark.label}={value}")
+        if observed:
+            yield _conflict(mark.part, mark.owner, ", ".join(observed), mark.leave)
 
 
 def _settings(declared: Declaration, state: HostState) -> Iterator[BringupError]:
@@ -107,8 +107,8 @@ def _settings(declared: Declaration, state: HostState) -> Iterator[BringupError]
             yield _conflict("sysctl", f"the owner of {path}", found, f"take {key} out of one of the two")
 
 
-def _conflict(part: str, owner: str, seen: str, leave: str) -> BringupError:
-    return InputError(part, f"has two owners: {VARIABLE} declares it, and {owner} has it ({seen}).", leave)
+def _conflict(part: str, owner: str, observed: str, leave: str) -> BringupError:
+    return InputError(part, f"has two owners: {VARIABLE} declares it, and {owner} has it ({observed}).", leave)
 
 
 # The first kernel with DMA-BUF for peers (Linux 5.12, RDMA: Add dma-buf support).

@@ -235,8 +235,8 @@ def nvlink_parts(declared: Declaration, by_sku: Sequence[Part], architecture: st
     """Return the parts beside the driver; libnvsdm exists only for x86_64."""
     if declared.nvlink is None:
         return ()
-    stated = declared.nvlink.services
-    parts = tuple(by_sku) if stated == "by-sku" else _SERVICES[stated]
+    configured = declared.nvlink.services
+    parts = tuple(by_sku) if configured == "by-sku" else _SERVICES[configured]
     return tuple(part for part in parts if part != "nvsdm" or architecture == "x86_64")
 
 

@@ -104,7 +104,7 @@ def transactions(
                 packages=tuple(chosen),
                 before=first,
                 stream=next((f"nvidia-driver:{one.stream}" for one in sets if one.stream), ""),
-                may_remove=tuple(name for one in sets for name in one.conflicts if name not in _asked(sets)),
+                may_remove=tuple(name for one in sets for name in one.conflicts if name not in _requested(sets)),
                 companions=tuple(_companions(sets, chosen, declared, state)),
             )
         )
@@ -137,7 +137,7 @@ def _is_locked(declared: Declaration, state: HostState) -> bool:
     return state.family == "redhat" and any((declared.driver, declared.dcgm, declared.container_toolkit))
 
 
-def _asked(sets: Sequence[Named]) -> set[str]:
+def _requested(sets: Sequence[Named]) -> set[str]:
     return {name for one in sets for name in one.packages}
 
 
@@ -179,8 +179,8 @@ def _version(one: Named, name: str, declared: Declaration) -> str:
     if one.version == "newest" or name in one.newest:
         return ""
     own = declared.dcgm if one.part.startswith("dcgm") else declared.container_toolkit
-    stated = own if one.version == "own" else declared.driver
-    return stated.version if stated else ""
+    configured = own if one.version == "own" else declared.driver
+    return configured.version if configured else ""
 
 
 def _package(name: str, state: HostState) -> PackageState:
@@ -220,9 +220,9 @@ def _one_origin(title: str, chosen: Sequence[Chosen], state: HostState) -> list[
         for package in chosen
         if package.version
     }
-    asked = {name: origins for name, origins in sources.items() if origins}
-    if not asked or set.intersection(*asked.values()):
+    requested = {name: origins for name, origins in sources.items() if origins}
+    if not requested or set.intersection(*requested.values()):
         return []
-    texts = (f"{name} from {', '.join(sorted(origins))}" for name, origins in asked.items())
+    texts = (f"{name} from {', '.join(sorted(origins))}" for name, origins in requested.items())
     reason = f"would come from different repositories: {'; '.join(texts)}."
     return [InputError(title, reason, "leave one of these repositories out on the host, or mirror the set whole")]

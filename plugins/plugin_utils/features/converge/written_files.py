@@ -58,7 +58,7 @@ class Unit:
     ours: bool = False
 
 
-def written_files(declared: Declaration, family: str, held: Sequence[Chosen], imex: bool) -> tuple[WrittenFile, ...]:
+def written_files(declared: Declaration, family: str, on_hold: Sequence[Chosen], imex: bool) -> tuple[WrittenFile, ...]:
     """Return the files of all declared parts, each path once."""
     makers = (
         _settings(declared),
@@ -66,7 +66,7 @@ def written_files(declared: Declaration, family: str, held: Sequence[Chosen], im
         _services(declared),
         _nvidia(declared, imex),
         _time(declared, family),
-        _pins(declared, family, held),
+        _pins(declared, family, on_hold),
     )
     return tuple(file for files in makers for file in files)
 
@@ -215,27 +215,27 @@ def _ptp_unit(name: str, description: str, start: str, after: str) -> WrittenFil
     return WrittenFile(path=f"{_UNITS}/gpufleet-{name}.service", content=content, effect="units")
 
 
-def _pins(declared: Declaration, family: str, held: Sequence[Chosen]) -> Iterator[WrittenFile]:
-    if family != "debian" or not held:
+def _pins(declared: Declaration, family: str, on_hold: Sequence[Chosen]) -> Iterator[WrittenFile]:
+    if family != "debian" or not on_hold:
         return
-    yield WrittenFile(path="/etc/apt/preferences.d/gpufleet", content=_text(*pins(held)))
+    yield WrittenFile(path="/etc/apt/preferences.d/gpufleet", content=_text(*pins(on_hold)))
     # Only these names: unattended upgrades of everything else go on.
     names = (f'        "^{prefix}";' for prefix in load_package_names().unattended)
     block = ("Unattended-Upgrade::Package-Blacklist {", *names, "};")
     yield WrittenFile(path="/etc/apt/apt.conf.d/99gpufleet", content=_text(*block, comment="//"))
 
 
-def pins(held: Sequence[Chosen]) -> tuple[str, ...]:
+def pins(on_hold: Sequence[Chosen]) -> tuple[str, ...]:
     """Return apt preferences: exactly that version, even where it is older than the installed one."""
     lines: list[str] = []
-    for package in held:
+    for package in on_hold:
         lines += ["", f"Package: {package.name}", f"Pin: version {package.version}", "Pin-Priority: 1001"]
     return tuple(lines)
 
 
-def version_locks(held: Sequence[Chosen]) -> tuple[str, ...]:
+def version_locks(on_hold: Sequence[Chosen]) -> tuple[str, ...]:
     """Return lines of dnf's versionlock list: name-epoch:version-release, any architecture."""
-    return tuple(f"{package.name}-{package.version}.*" for package in held)
+    return tuple(f"{package.name}-{package.version}.*" for package in on_hold)
 
 
 # The arguments for grubby on EL, where kernel arguments are in boot entries and in no drop-in. `grubby --args` replaces
@@ -261,9 +261,9 @@ def arguments_for_grubby(wanted: Sequence[str], entry: str) -> tuple[str, ...]:
     lacking = missing_arguments(wanted, entry) if entry else ()
     names = {_name(argument) for argument in lacking}
     together = {name for group in _REPEATED for name in group if names & set(group)}
-    stated = [argument for argument in wanted if _name(argument) in names | together]
-    others = [argument for argument in entry.split() if _name(argument) in together and argument not in stated]
-    return (*others, *stated)
+    configured = [argument for argument in wanted if _name(argument) in names | together]
+    others = [argument for argument in entry.split() if _name(argument) in together and argument not in configured]
+    return (*others, *configured)
 
 
 def argument_problems(wanted: Sequence[str], entry: str, running: str) -> Iterator[BringupError]:

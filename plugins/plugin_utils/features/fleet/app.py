@@ -127,32 +127,32 @@ def next_of(rings: Sequence[Ring], results: Mapping[str, ClusterResult], budget:
         results: by cluster.
         budget: how many clusters may fail or be unknown.
     """
-    held = 0
+    on_hold = 0
     for number, ring in enumerate(rings):
         left = tuple(cluster for cluster in ring.clusters if cluster not in results)
-        if left and held > budget:
+        if left and on_hold > budget:
             behind = (cluster for later in rings[number:] for cluster in later.clusters)
             return Next(not_begun=tuple(cluster for cluster in behind if cluster not in results))
         if left:
             return Next(ring.name, left)
-        held += sum(results[cluster].holds for cluster in ring.clusters)
+        on_hold += sum(results[cluster].holds for cluster in ring.clusters)
     return Next()
 
 
 def kept(
-    results: Mapping[str, ClusterResult], asked: Mapping[str, str], *, failed_again: bool
+    results: Mapping[str, ClusterResult], requested: Mapping[str, str], *, failed_again: bool
 ) -> dict[str, ClusterResult]:
     """Return the results that still count when a run goes on: those of clusters whose request is unchanged.
 
     Args:
         results: by cluster, of the run so far.
-        asked: by cluster of the fleet, the digest of its current request.
+        requested: by cluster of the fleet, the digest of its current request.
         failed_again: whether clusters that failed or are unknown are run again.
     """
     return {
         name: result
         for name, result in results.items()
-        if asked.get(name) == result.asked and not (failed_again and result.holds)
+        if requested.get(name) == result.asked and not (failed_again and result.holds)
     }
 
 
@@ -233,9 +233,9 @@ def fleet_run_sentence(play: str, clusters: Sequence[str], results: Mapping[str,
     if left:
         parts.append(f"{len(left)} not begun: {first_of(left, 5)}")
     text = f"{play} on {count(len(clusters), 'cluster')}: {', '.join(parts) or 'none'}"
-    held = sum(results[name].holds for name in clusters if name in results)
-    if left and held > budget:
-        text += f"; {count(held, 'cluster')} not passed, and the budget between rings is {budget}"
+    on_hold = sum(results[name].holds for name in clusters if name in results)
+    if left and on_hold > budget:
+        text += f"; {count(on_hold, 'cluster')} not passed, and the budget between rings is {budget}"
     return text
 
 
@@ -324,7 +324,7 @@ def fleet_lock(place: Path, what: str, emit: Emit) -> Iterator[None]:
     make_dirs(place)
     descriptor = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        deadline, told = monotonic() + _LEFTOVER_S, False
+        deadline, reported = monotonic() + _LEFTOVER_S, False
         while not _locked(descriptor):
             holder = _holder(place / LOCK)
             if (holder is not None and holder.alive()) or monotonic() > deadline:
@@ -333,9 +333,9 @@ def fleet_lock(place: Path, what: str, emit: Emit) -> Iterator[None]:
                 raise UnavailableError(
                     str(place), reason, "wait for its end, or name another directory: gpufleet_fleet_dir"
                 )
-            if not told:
+            if not reported:
                 emit(f"{what}: the run before this one was killed, and its processes are ending")
-                told = True
+                reported = True
             sleep(_POLL_S)
         me = identify(controller_pid())
         os.ftruncate(descriptor, 0)
@@ -385,7 +385,7 @@ class FleetPlace:
 
 
 def opened_place(
-    base: Path, play: str, how: str, asked: Callable[[FleetPlace], Mapping[str, FleetRequest]], emit: Emit
+    base: Path, play: str, how: str, requested: Callable[[FleetPlace], Mapping[str, FleetRequest]], emit: Emit
 ) -> tuple[FleetPlace, Mapping[str, FleetRequest]]:
     """Return the run that goes on, or a new one, with the request to each cluster; old results that still count stay.
 
@@ -394,7 +394,7 @@ def opened_place(
         play: the playbook.
         how: `auto` goes on with one that did not end; `failed` goes on with the newest and runs failed clusters again;
             `new` begins one.
-        asked: returns the request to each cluster, with files in that place.
+        requested: returns the request to each cluster, with files in that place.
         emit: takes progress lines.
 
     Raises:
@@ -406,7 +406,7 @@ def opened_place(
     if newest is None or before is None or (how == AUTO and before.ended):
         place = FleetPlace(create_run_dir(base, PRIVATE_DIR))
         place.save(FleetRun(fleet_run=place.path.name, play=play, started=now_utc()))
-        return place, asked(place)
+        return place, requested(place)
     if before.play != play:
         reason = (
             f"is a run of {before.play} over the fleet{'' if before.ended else ' that did not end'}; asked is {play}."
@@ -414,7 +414,7 @@ def opened_place(
         hint = f"end it with -e gpufleet_fleet_play={before.play}, or begin anew with -e gpufleet_fleet_resume=new"
         raise InputError(str(newest), reason, hint)
     place = FleetPlace(newest)
-    wanted = asked(place)
+    wanted = requested(place)
     digests = {name: each.digest for name, each in wanted.items()}
     results = kept(before.results, digests, failed_again=how == FAILED)
     place.save(replace(before, results=results, running={}, ended="", stopped=False))
@@ -426,7 +426,7 @@ def opened_place(
 
 
 def run_fleet(
-    place: FleetPlace, rings: Sequence[Ring], asked: Mapping[str, FleetRequest], options: FleetOptions, emit: Emit
+    place: FleetPlace, rings: Sequence[Ring], requested: Mapping[str, FleetRequest], options: FleetOptions, emit: Emit
 ) -> Next:
     """Run the clusters without a result, ring by ring, until none is left or the budget is exceeded; return the end.
 
@@ -439,15 +439,17 @@ def run_fleet(
             place.save(replace(state, running={}, ended=now_utc(), stopped=bool(following.not_begun)))
             return following
         emit(f"ring {following.ring}: {', '.join(following.clusters)}")
-        _Ring(place, {name: asked[name] for name in following.clusters}, options, emit).run()
+        _Ring(place, {name: requested[name] for name in following.clusters}, options, emit).run()
 
 
 class _Ring:
     """The clusters of one ring, a limited number at a time."""
 
-    def __init__(self, place: FleetPlace, asked: Mapping[str, FleetRequest], options: FleetOptions, emit: Emit) -> None:
+    def __init__(
+        self, place: FleetPlace, requested: Mapping[str, FleetRequest], options: FleetOptions, emit: Emit
+    ) -> None:
         self._place, self._options, self._emit = place, options, emit
-        self._waiting = dict(asked)
+        self._waiting = dict(requested)
         self._running: dict[str, _Child] = {}
         self._told_s = monotonic()
         self._began_s = self._told_s
@@ -467,17 +469,17 @@ class _Ring:
             _end_all(self._running.values())
 
     def _start(self) -> None:
-        for name, asked in list(self._waiting.items()):
+        for name, requested in list(self._waiting.items()):
             if len(self._running) >= self._options.concurrency:
                 return
             try:
-                child = _Child.start(asked, self._place.log(name))
+                child = _Child.start(requested, self._place.log(name))
             except (BringupError, OSError) as error:
                 del self._waiting[name]
-                self._keep(name, ClusterResult(status=Status.OTHER, sentence=f"cannot be started: {error}"), asked)
+                self._keep(name, ClusterResult(status=Status.OTHER, sentence=f"cannot be started: {error}"), requested)
                 continue
             if child is None:
-                self._held(name, asked)
+                self._held(name, requested)
                 continue
             del self._waiting[name]
             self._running[name] = child
@@ -485,17 +487,17 @@ class _Ring:
             self._place.save(replace(state, running={**state.running, name: now_utc()}))
             self._emit(f"{name}: started, log {self._place.log(name)}")
 
-    def _held(self, name: str, asked: FleetRequest) -> None:
+    def _held(self, name: str, requested: FleetRequest) -> None:
         """Wait a while for a process of a fleet that still works on the cluster. After that the result is unknown."""
         if monotonic() - self._began_s > _LEFTOVER_S:
             del self._waiting[name]
             sentence = "another run over a fleet still works on it; wait for its end"
-            self._keep(name, ClusterResult(status=Status.OTHER, sentence=sentence), asked)
+            self._keep(name, ClusterResult(status=Status.OTHER, sentence=sentence), requested)
 
-    def _keep(self, name: str, result: ClusterResult, asked: FleetRequest | None = None) -> None:
+    def _keep(self, name: str, result: ClusterResult, requested: FleetRequest | None = None) -> None:
         state = self._place.state
-        told = replace(result, asked=asked.digest) if asked is not None else result
-        results = without_twins({**state.results, name: told})
+        reported = replace(result, asked=requested.digest) if requested is not None else result
+        results = without_twins({**state.results, name: reported})
         running = {other: since for other, since in state.running.items() if other != name}
         self._place.save(replace(state, results=results, running=running))
         self._emit(f"{name}: {results[name].status.value}: {results[name].sentence}")
@@ -511,33 +513,34 @@ class _Child:
     """A playbook on one cluster: a separate process group that ends with ours."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], asked: FleetRequest, log: Path, before: frozenset[str]
+        self, process: subprocess.Popen[bytes], requested: FleetRequest, log: Path, before: frozenset[str]
     ) -> None:
-        self.process, self._asked, self._log, self._before = process, asked, log, before
+        self.process, self._asked, self._log, self._before = process, requested, log, before
         self._began_s, self._began, self._clock_s = monotonic(), now_utc(), time()
 
     @classmethod
-    def start(cls, asked: FleetRequest, log: Path) -> _Child | None:
+    def start(cls, requested: FleetRequest, log: Path) -> _Child | None:
         """Start it; None where a process of a fleet works on the cluster.
 
         The lock belongs to the process and all that it forks. So no second one starts while any of them lives.
         """
-        make_dirs(asked.run_dir)
-        lock = os.open(asked.run_dir / CLUSTER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make_dirs(requested.run_dir)
+        lock = os.open(requested.run_dir / CLUSTER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if not _locked(lock):
                 return None
-            before = frozenset(_runs(asked.run_dir))
+            before = frozenset(_runs(requested.run_dir))
             with log.open("ab") as output:
                 output.write(f"--- {now_utc()}\n".encode())
                 output.flush()
                 process = subprocess.Popen(
-                    asked.argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=dict(asked.env),
+                    requested.argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    env=dict(requested.env),
                     start_new_session=True, pass_fds=(lock,), preexec_fn=bound_to_parent(signal.SIGTERM),
                 )  # fmt: skip
         finally:
             os.close(lock)
-        return cls(process, asked, log, before)
+        return cls(process, requested, log, before)
 
     @property
     def seconds(self) -> float:

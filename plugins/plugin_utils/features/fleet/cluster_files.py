@@ -127,17 +127,17 @@ class Cluster:
     @property
     def variables(self) -> dict[str, Any]:
         """The variables that its runs get from the file; only those that the file sets."""
-        stated = self.stated
+        configured = self.stated
         found = {
             "gpufleet_site_name": self.site_name,
-            "gpufleet_kubeconfig": stated.kubeconfig,
-            "gpufleet_orchestrator": stated.orchestrator,
-            "gpufleet_criteria": stated.criteria,
-            "gpufleet_profile": stated.profile,
-            "gpufleet_driver_owner": stated.driver_owner,
-            "gpufleet_run_dir": stated.run_dir,
+            "gpufleet_kubeconfig": configured.kubeconfig,
+            "gpufleet_orchestrator": configured.orchestrator,
+            "gpufleet_criteria": configured.criteria,
+            "gpufleet_profile": configured.profile,
+            "gpufleet_driver_owner": configured.driver_owner,
+            "gpufleet_run_dir": configured.run_dir,
         }
-        return {**stated.vars, **{name: value for name, value in found.items() if value}}
+        return {**configured.vars, **{name: value for name, value in found.items() if value}}
 
 
 Reader = Callable[[Path], OwnInventory]
@@ -166,19 +166,19 @@ def read_clusters(
     clusters = []
     for path in files:
         try:
-            stated = _with_paths(decode_file(ClusterFile, path), path.parent, runs)
+            configured = _with_paths(decode_file(ClusterFile, path), path.parent, runs)
         except BringupError as error:
             problems += error.problems if isinstance(error, ProblemsError) else [error]
             continue
-        own, found = None, list(_problems(stated, path))
-        if stated.inventory and not found:
+        own, found = None, list(_problems(configured, path))
+        if configured.inventory and not found:
             try:
-                own = read_inventory(Path(stated.inventory))
+                own = read_inventory(Path(configured.inventory))
             except BringupError as error:
                 found.append(InputError(f"{path}: inventory", f"{error.subject}: {error.reason}", error.hint))
-        cluster = _cluster(stated, own, path)
+        cluster = _cluster(configured, own, path)
         # The values of its own inventory are unknown where that cannot be read.
-        found += _of_both(cluster, own) if own is not None or not stated.inventory else ()
+        found += _of_both(cluster, own) if own is not None or not configured.inventory else ()
         problems += found
         clusters.append(cluster)
     problems += _shared(clusters)
@@ -221,51 +221,53 @@ def _files(directory: Path) -> list[Path]:
     return sorted(path for path in found if path.is_file())
 
 
-def _with_paths(stated: ClusterFile, here: Path, runs: Path) -> ClusterFile:
+def _with_paths(configured: ClusterFile, here: Path, runs: Path) -> ClusterFile:
     def path(text: str) -> str:
         return os.path.normpath((here / Path(text).expanduser()).absolute()) if text else ""
 
     return replace(
-        stated,
-        kubeconfig=path(stated.kubeconfig),
-        slurm_conf=path(stated.slurm_conf),
-        inventory=path(stated.inventory),
-        run_dir=path(stated.run_dir) or path(str(runs.absolute() / stated.name)),
+        configured,
+        kubeconfig=path(configured.kubeconfig),
+        slurm_conf=path(configured.slurm_conf),
+        inventory=path(configured.inventory),
+        run_dir=path(configured.run_dir) or path(str(runs.absolute() / configured.name)),
     )
 
 
-def _problems(stated: ClusterFile, path: Path) -> Iterator[InputError]:
+def _problems(configured: ClusterFile, path: Path) -> Iterator[InputError]:
     """Yield what is wrong with a file by itself."""
-    if not _NAME.fullmatch(stated.name) or stated.name in _RESERVED:
-        reason = f"is {stated.name!r}, expected small letters, digits and hyphens, and none of {', '.join(_RESERVED)}."
+    if not _NAME.fullmatch(configured.name) or configured.name in _RESERVED:
+        reason = (
+            f"is {configured.name!r}, expected small letters, digits and hyphens, and none of {', '.join(_RESERVED)}."
+        )
         yield InputError(f"{path}: name", reason, f"name: {path.stem.lower()}")
-    own = stated.inventory
+    own = configured.inventory
     for key in ("racks", "hosts", "sku"):
-        if own and getattr(stated, key):
+        if own and getattr(configured, key):
             yield InputError(
                 f"{path}: {key}", "is stated beside inventory, which has the hosts.", f"remove {key}, or inventory"
             )
-    if not own and not stated.racks and not stated.hosts:
+    if not own and not configured.racks and not configured.hosts:
         yield InputError(
             f"{path}: hosts", "missing: the cluster has no host.", "add racks, hosts, or inventory (a path)"
         )
     if own and not Path(own).exists():
         yield InputError(f"{path}: inventory", f"{own} does not exist.", "correct the path")
-    yield from _host_problems(stated, path)
-    for name in sorted(stated.vars):
+    yield from _host_problems(configured, path)
+    for name in sorted(configured.vars):
         if name in KEYS:
             yield InputError(f"{path}: vars.{name}", "has a key of its own.", f"state {KEYS[name]} instead")
         elif name in _NOT_OF_A_CLUSTER or name.startswith("gpufleet_fleet_"):
             yield InputError(f"{path}: vars.{name}", "is no variable of one cluster.", "remove it")
-    for error in unknown_names("vars", stated.vars):
+    for error in unknown_names("vars", configured.vars):
         yield InputError(f"{path}: vars.{error.subject}", error.reason, error.hint)
 
 
-def _host_problems(stated: ClusterFile, path: Path) -> Iterator[InputError]:
+def _host_problems(configured: ClusterFile, path: Path) -> Iterator[InputError]:
     seen: dict[str, str] = {}
-    parts = {f"racks.{name}": (rack.hosts, rack.sku) for name, rack in stated.racks.items()}
-    for place, (patterns, sku) in {**parts, "hosts": (stated.hosts, "")}.items():
-        if patterns and not sku and not stated.sku:
+    parts = {f"racks.{name}": (rack.hosts, rack.sku) for name, rack in configured.racks.items()}
+    for place, (patterns, sku) in {**parts, "hosts": (configured.hosts, "")}.items():
+        if patterns and not sku and not configured.sku:
             yield InputError(
                 f"{path}: sku", f"missing: the hosts of {place} have none.", "sku: dgx-h100, or that of yours"
             )
@@ -285,20 +287,20 @@ def _host_problems(stated: ClusterFile, path: Path) -> Iterator[InputError]:
 
 def _of_both(cluster: Cluster, own: OwnInventory | None) -> Iterator[InputError]:
     """Yield what is missing in both a file and the cluster's own inventory."""
-    stated, path = cluster.stated, cluster.file
+    configured, path = cluster.stated, cluster.file
     slurm = cluster.orchestrator == SLURM
     if not slurm and not cluster.kubeconfig:
         reason = "missing: whatever kubeconfig the controller has would be taken for this cluster."
         yield InputError(f"{path}: kubeconfig", reason, "kubeconfig: PATH, or orchestrator: slurm")
-    if slurm and not stated.slurm_conf:
+    if slurm and not configured.slurm_conf:
         reason = "missing: whatever Slurm the controller belongs to would be taken for this cluster."
         yield InputError(f"{path}: slurm_conf", reason, "slurm_conf: /etc/slurm/slurm.conf, or where it is")
-    if stated.slurm_conf and not slurm:
+    if configured.slurm_conf and not slurm:
         yield InputError(f"{path}: slurm_conf", "is stated, and orchestrator is not slurm.", "orchestrator: slurm")
     if own is not None and not own.hosts:
         group = own.variables.get("gpufleet_group") or "gpu_nodes"
-        reason = f"{stated.inventory} has no host in group {group}, or cannot be read."
-        yield InputError(f"{path}: inventory", reason, f"see ansible-inventory -i {stated.inventory} --graph")
+        reason = f"{configured.inventory} has no host in group {group}, or cannot be read."
+        yield InputError(f"{path}: inventory", reason, f"see ansible-inventory -i {configured.inventory} --graph")
 
 
 def _shared(clusters: Iterable[Cluster]) -> Iterator[InputError]:
@@ -321,23 +323,23 @@ def _shared(clusters: Iterable[Cluster]) -> Iterator[InputError]:
                 )
 
 
-def _cluster(stated: ClusterFile, own: OwnInventory | None, path: Path) -> Cluster:
+def _cluster(configured: ClusterFile, own: OwnInventory | None, path: Path) -> Cluster:
     variables = own.variables if own is not None else {}
     return Cluster(
         file=path,
-        stated=stated,
-        hosts=own.hosts if own is not None else tuple(_hosts(stated)),
+        stated=configured,
+        hosts=own.hosts if own is not None else tuple(_hosts(configured)),
         # Two clusters with copies of one inventory would be one site: one history, one row of fleet-status.
-        site_name=str(stated.vars.get("gpufleet_site_name") or stated.name),
-        orchestrator=stated.orchestrator or _plain(variables.get("gpufleet_orchestrator")) or KUBERNETES,
+        site_name=str(configured.vars.get("gpufleet_site_name") or configured.name),
+        orchestrator=configured.orchestrator or _plain(variables.get("gpufleet_orchestrator")) or KUBERNETES,
         # A template counts as a distinct path, whatever its value.
-        kubeconfig=stated.kubeconfig or str(variables.get("gpufleet_kubeconfig") or ""),
+        kubeconfig=configured.kubeconfig or str(variables.get("gpufleet_kubeconfig") or ""),
     )
 
 
-def _hosts(stated: ClusterFile) -> Iterator[ClusterHost]:
-    for place, rack in [*stated.racks.items(), ("", Rack(hosts=stated.hosts))]:
-        about = {"gpufleet_sku": rack.sku or stated.sku, "gpufleet_rack": place}
+def _hosts(configured: ClusterFile) -> Iterator[ClusterHost]:
+    for place, rack in [*configured.racks.items(), ("", Rack(hosts=configured.hosts))]:
+        about = {"gpufleet_sku": rack.sku or configured.sku, "gpufleet_rack": place}
         for pattern in rack.hosts:
             try:
                 names = expanded(pattern)

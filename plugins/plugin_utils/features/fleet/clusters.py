@@ -222,7 +222,7 @@ def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRu
     bring_up = next(iter([*reversed(whole), *reversed(of_gates), *reversed(known), *unread]))
     later = [looked(run) for run in known if _started(run) > _started(bring_up)]
     passed = [run for run in later if run.record is not None and not run.problem and all_passed(run.record)]
-    held = [*(run for run in later if not _ended_well(run)), *(run for run in unread if run is not bring_up)]
+    on_hold = [*(run for run in later if not _ended_well(run)), *(run for run in unread if run is not bring_up)]
     bring_up = looked(bring_up)
     gates: dict[str, GateVerdict] = {}
     for run in (bring_up, *(run for run in later if _decides(run))):
@@ -233,8 +233,8 @@ def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRu
         name=name,
         bring_up=bring_up,
         gates=gates,
-        held=tuple(held),
-        passed_since={run.place: after.place for run in held for after in passed if _covers(after, run)},
+        held=tuple(on_hold),
+        passed_since={run.place: after.place for run in on_hold for after in passed if _covers(after, run)},
         running=tuple(run for run in running if _started(run) >= _started(bring_up)),
     )
 

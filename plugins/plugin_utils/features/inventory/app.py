@@ -63,10 +63,10 @@ def _decisions(options: Mapping[str, Any], today: date) -> Iterator[BringupError
                 yield InputError(f"gpufleet_{kind}[{number}].until", reason, hint)
 
 
-def _day(stated: Any) -> date | None:
+def _day(configured: Any) -> date | None:
     """Return a day. An invalid one is reported where decisions are read."""
     try:
-        return date.fromisoformat(str(stated))
+        return date.fromisoformat(str(configured))
     except ValueError:
         return None
 
@@ -148,7 +148,7 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
         settings, extra, [hardware[name] for name in names if name in hardware], check_dirs
     )
     settings = _with_private(settings, loaded)
-    stated = {
+    configured = {
         **options,
         "rehearsal": inventory.simulated,
         "criteria": options["criteria"] or options["default_criteria"],
@@ -160,7 +160,7 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
             group=group,
             groups=tuple(inventory.groups),
             hosts=hosts,
-            options=stated,
+            options=configured,
             default_gates=gates_of_release(),
             profiles=load_profiles(recipe_roots(extra)),
             checks=checks_by_id(settings, check_dirs),
@@ -202,7 +202,7 @@ def _declarations(found: Mapping[str, Mapping[str, Any]]) -> list[BringupError]:
 
 
 def checked_settings_of(
-    stated: Mapping[str, Any],
+    configured: Mapping[str, Any],
     recipe_data: Sequence[str],
     skus: Iterable[Sku],
     check_dirs: tuple[str, ...] = (),
@@ -210,13 +210,15 @@ def checked_settings_of(
     """Return every setting that applies, with its source, and everything that is wrong with one.
 
     Args:
-        stated: the site's settings, by gate or check id.
+        configured: the site's settings, by gate or check id.
         recipe_data: private recipe directories; their `thresholds/` override those of the release.
         check_dirs: directories with checks of the site; their `thresholds/` are the defaults of their settings.
         skus: the SKUs of the hosts; settings of a SKU apply to the checks of gate nodes of its hosts.
     """
     kinds = all_settings(check_dirs)
-    loaded, problems = load_settings(kinds, [*shipped_layers(kinds, (*check_dirs, *recipe_data)), Layer(SITE, stated)])
+    loaded, problems = load_settings(
+        kinds, [*shipped_layers(kinds, (*check_dirs, *recipe_data)), Layer(SITE, configured)]
+    )
     per_host = {
         check.spec.id: kinds[check.spec.id]
         for check in all_checks(check_dirs)
@@ -242,7 +244,7 @@ def _with_private(settings: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]
         }
         for key, names in _READ_FROM_SITE.items()
     }
-    return merged({key: stated for key, stated in found.items() if stated}, settings)
+    return merged({key: configured for key, configured in found.items() if configured}, settings)
 
 
 _FABRIC_EXTRAS = {FABRIC_FEATURES: "ibdiagnet_features", "switch-health": "ibswinfo"}

@@ -84,9 +84,9 @@ def hosts_to_read(
 
 def _fabric_host(site: Site, inventory: Inventory, fabric_host: str) -> list[str]:
     """Return the host that observes the fabric: the requested one, else the first that is not unreachable."""
-    asked = [fabric_host] if fabric_host else list(inventory.groups.get(FABRIC_GROUP) or ())
-    candidates = asked or [host.name for host in site.in_scope]
-    answering = (host for host in candidates if not _silent(inventory, host))
+    requested = [fabric_host] if fabric_host else list(inventory.groups.get(FABRIC_GROUP) or ())
+    candidates = requested or [host.name for host in site.in_scope]
+    answering = (host for host in candidates if not _not_reporting(inventory, host))
     return [next(answering, candidates[0])] if candidates else []
 
 
@@ -96,6 +96,6 @@ def _loaded(site: Site, left: Sequence[str]) -> list[str]:
     return [host.name for host in site.in_scope] if reads else []
 
 
-def _silent(inventory: Inventory, host: str) -> bool:
+def _not_reporting(inventory: Inventory, host: str) -> bool:
     found = inventory.contact(host) if host in inventory.variables else None
     return found is not None and not found.get("reached")

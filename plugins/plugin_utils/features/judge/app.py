@@ -376,21 +376,21 @@ class WhatIf:
     results: tuple[str, ...]
 
 
-def changed_settings(run: Run, stated: Mapping[str, Any]) -> tuple[SettingChange, ...]:
-    """Return what differs in `stated` from the settings that the run was judged with.
+def changed_settings(run: Run, configured: Mapping[str, Any]) -> tuple[SettingChange, ...]:
+    """Return what differs in `configured` from the settings that the run was judged with.
 
     Args:
         run: the saved run.
-        stated: settings by gate or check id and name, as in `gpufleet_settings`.
+        configured: settings by gate or check id and name, as in `gpufleet_settings`.
 
     Raises:
         ProblemsError: everything that is wrong with them, as in preflight.
     """
     kinds = all_settings(run.site.check_dirs)
-    problems = load_settings(kinds, (*shipped_layers(kinds, run.site.check_dirs), Layer(SITE, stated)))[1]
+    problems = load_settings(kinds, (*shipped_layers(kinds, run.site.check_dirs), Layer(SITE, configured)))[1]
     if problems:
         raise ProblemsError("what-if settings", tuple(problems))
-    return _what_if_changes(run, stated, kinds)
+    return _what_if_changes(run, configured, kinds)
 
 
 def changed_thresholds(run: Run, recipe_data: Sequence[str]) -> tuple[SettingChange, ...]:
@@ -405,10 +405,10 @@ def changed_thresholds(run: Run, recipe_data: Sequence[str]) -> tuple[SettingCha
     problems = load_settings(kinds, layers)[1]
     if problems:
         raise ProblemsError("thresholds", tuple(problems))
-    stated: dict[str, Any] = {}
+    configured: dict[str, Any] = {}
     for layer in layers:
-        stated = laid_over(stated, layer.stated)
-    mine = stated_by_thresholds(run.path, stated)
+        configured = laid_over(configured, layer.stated)
+    mine = stated_by_thresholds(run.path, configured)
     return tuple(
         change
         for change in _what_if_changes(run, mine, kinds)
@@ -420,9 +420,9 @@ def _settings_of(classes: Sequence[type[Any]]) -> dict[str, Setting]:
     return {name: entry for kind in classes for name, entry in settings_in(kind).items()}
 
 
-def _what_if_changes(run: Run, stated: Mapping[str, Any], kinds: Kinds) -> tuple[SettingChange, ...]:
+def _what_if_changes(run: Run, configured: Mapping[str, Any], kinds: Kinds) -> tuple[SettingChange, ...]:
     found = []
-    for key, options in stated.items():
+    for key, options in configured.items():
         known = _settings_of(kinds[key])
         before = resolved(shipped(key, *kinds[key]), run.settings.get(key), run.site.settings.get(key, {}))
         now = merged(before, options)
@@ -556,8 +556,8 @@ def judge_run(
     changed, warnings = _rewritten(run, record, differences) if write else (False, [])
     notes = [f"note: {text}" for text in record.notes if text not in run.record.notes]
     table = decided_table(record)
-    told = [*(f"differs: {text}" for text in differences), *notes, f"verdict  {run_summary(record)}"]
-    for line in told if table_last else [*table, *told]:
+    reported = [*(f"differs: {text}" for text in differences), *notes, f"verdict  {run_summary(record)}"]
+    for line in reported if table_last else [*table, *reported]:
         emit(line)
     if write:
         emit(f"report: {run.path / 'report.html'}")
@@ -618,16 +618,16 @@ def _changes(run: Run, options: Mapping[str, Any], by: str) -> tuple[tuple[Setti
     absent = [text for text in options["recipe_data"] if not Path(text).expanduser().is_dir()]
     if absent:
         raise NotFoundError(f"recipe data {absent[0]}", "is no directory.", "name a directory with thresholds")
-    stated = changed_settings(run, merged_settings(options["settings"], options["set"], {}))
+    configured = changed_settings(run, merged_settings(options["settings"], options["set"], {}))
     thresholds = changed_thresholds(run, options["recipe_data"])
     if options["thresholds"] == "current":
-        mine = {(change.key, change.name) for change in stated}
-        return (*(change for change in thresholds if (change.key, change.name) not in mine), *stated), []
+        mine = {(change.key, change.name) for change in configured}
+        return (*(change for change in thresholds if (change.key, change.name) not in mine), *configured), []
     if not thresholds:
-        return stated, []
+        return configured, []
     names = ", ".join(f"{change.key}.{change.name}" for change in thresholds)
     remark = f"thresholds are not those of the run: {names}; judge by them: {by}"
-    return stated, [remark]
+    return configured, [remark]
 
 
 def _rewritten(run: Run, record: RunRecord, differences: list[str]) -> tuple[bool, list[str]]:

@@ -135,8 +135,8 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     waves = diagnostic_waves(checked, inventory.forks)
     images = image_lines(checked.settings, site)
     phases = [verdict.gate for verdict in run.record.phases]
-    held = [f"settings: {name} keeps the value of the rehearsal, not yours" for name in held_options(options)]
-    for line in (*site_lines(site, options, phases), *held, *(waves.lines() if waves else ()), *images):
+    on_hold = [f"settings: {name} keeps the value of the rehearsal, not yours" for name in held_options(options)]
+    for line in (*site_lines(site, options, phases), *on_hold, *(waves.lines() if waves else ()), *images):
         emit(line)
     return {
         "gates": list(site.gates),

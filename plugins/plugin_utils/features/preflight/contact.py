@@ -80,13 +80,13 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
             if denied := denied_rights(cluster, wanted_rights(run, options)):
                 return denied
             simulated, identity = _simulated_nodes(cluster), _identity(cluster)
-            seen = {
+            observed = {
                 "version": version,
                 "uid": identity.uid,
                 "simulated_nodes": len(simulated),
                 "rehearsal": identity.rehearsal,
             }
-            write_atomic(run.path / CLUSTER, json.dumps(seen) + "\n")
+            write_atomic(run.path / CLUSTER, json.dumps(observed) + "\n")
             if (simulated or identity.rehearsal) and not run.site.rehearsal:
                 emit(_why_rehearsal(identity, simulated))
                 run.mark_rehearsal()
@@ -154,9 +154,9 @@ def denied_rights(cluster: Cluster, wanted: Mapping[Permission, str]) -> list[Br
     There is one problem for each reason that the server gives, with all its rights and the roles that have them.
     """
     roles, denied = {right.text: role for right, role in wanted.items()}, dict[str, list[AskedPermission]]()
-    for asked in ask_all(cluster, tuple(wanted)):
-        if not asked.allowed:
-            denied.setdefault(asked.reason, []).append(asked)
+    for requested in ask_all(cluster, tuple(wanted)):
+        if not requested.allowed:
+            denied.setdefault(requested.reason, []).append(requested)
     return [
         UnavailableError(
             "API server",

@@ -65,13 +65,13 @@ def _warnings(site: Site) -> tuple[str, ...]:
     """Return why gate facility could not pass: a file that it needs is not configured, or is not there."""
     if "facility" not in site.gates or "facility_record" not in site.capabilities:
         return ()
-    stated = site.settings.get("facility", {})
-    record = str(stated.get("record") or "")
+    configured = site.settings.get("facility", {})
+    record = str(configured.get("record") or "")
     if not record:
         return (f"gate facility cannot pass: {RECORD} is not stated",)
     if not Path(record).expanduser().is_file():
         return (f"gate facility cannot pass: {RECORD} is {record}, and there is no such file",)
-    signers = str(stated.get("allowed_signers") or "")
+    signers = str(configured.get("allowed_signers") or "")
     if not signers:
         return (f"gate facility cannot pass: {_SIGNERS} is not stated",)
     missing = [path for path in (signers, f"{record}.sig") if not Path(path).expanduser().is_file()]

@@ -56,7 +56,7 @@ def hardware_criteria(site: Site, hardware: Mapping[str, Sku], catalogue: Catalo
 
 
 def gpu_counts(
-    site: Site, hardware: Mapping[str, Sku], values: Mapping[str, Mapping[str, Any]], stated: Mapping[str, Any]
+    site: Site, hardware: Mapping[str, Sku], values: Mapping[str, Mapping[str, Any]], configured: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the overrides with which a Slurm worker requests the GPUs that a host has.
 
@@ -64,11 +64,11 @@ def gpu_counts(
         site: the site.
         hardware: SKU facts by name.
         values: component of the recipe to its merged values.
-        stated: the site's own overrides, which take precedence.
+        configured: the site's own overrides, which take precedence.
     """
     counts = {hardware[host.sku].gpus for host in site.in_scope if host.sku in hardware}
     sets = (values.get(SLURM) or {}).get("nodesets") or {}
-    if len(counts) != 1 or "slinky" not in sets or SLURM in stated:
+    if len(counts) != 1 or "slinky" not in sets or SLURM in configured:
         return {}
     gpus = counts.pop()
     worker = {"slurmd": {"resources": {"limits": {"nvidia.com/gpu": gpus}}}, "extraConfMap": {"Gres": [f"gpu:{gpus}"]}}
@@ -137,7 +137,7 @@ class SiteValues:
 def site_values(
     settings: GpuStackSettings,
     values: Mapping[str, Values],
-    stated: Mapping[str, Any],
+    configured: Mapping[str, Any],
     catalogue: Catalogue,
     pools: Sequence[SitePool] = (),
 ) -> SiteValues:
@@ -146,7 +146,7 @@ def site_values(
     Args:
         settings: the settings of the site.
         values: component of the recipe to its merged values.
-        stated: the site's own overrides, which take precedence.
+        configured: the site's own overrides, which take precedence.
         catalogue: has the paths at which a chart reads selectors and tolerations.
         pools: the site's pools, whose common labels select the nodes of what runs beside GPUs.
 
@@ -161,26 +161,26 @@ def site_values(
         scheduling = (entry.data.get("nodeScheduling") or {}) if entry is not None else {}
         site = site_paths().get(name, SitePaths(source=""))
         data = entry.data if entry is not None else {}
-        asked = _asked(settings, own, scheduling, site) | _classes(settings, own, site, data)
+        requested = _requested(settings, own, scheduling, site) | _classes(settings, own, site, data)
         chosen = (scheduling.get("accelerated") or {}).get("nodeSelectorPaths") or ()
         if labels:
-            asked["pools"] = [(path, dict(labels)) for path in chosen]
+            requested["pools"] = [(path, dict(labels)) for path in chosen]
         elif chosen:
             everywhere.append(name)
-        for setting, given in asked.items():
+        for setting, given in requested.items():
             if given is None:
                 pathless.setdefault(setting, []).append(name)
                 continue
             for path, value in given:
                 found[name] = merged_values(found.get(name, {}), _nested(path, value))
     for name in found:
-        over = stated.get(name)
+        over = configured.get(name)
         found[name] = merged_values(found[name], dict(over) if isinstance(over, Mapping) else {})
     for name, own in values.items():
         entry = catalogue.registry.get(name)
         if entry is not None and installs(own):
             after = merged_values(own, found.get(name, {}))
-            _require_selectors(entry, after, stated.get(name))
+            _require_selectors(entry, after, configured.get(name))
             _refuse_shared_volumes(entry, after)
     warnings = [_warning(setting, names) for setting, names in sorted(pathless.items())]
     if everywhere and any(pool.node_selector for pool in pools):
@@ -201,50 +201,50 @@ def shared_labels(pools: Sequence[SitePool]) -> dict[str, str]:
 Given = list[tuple[str, Any]]
 
 
-def _asked(
+def _requested(
     settings: GpuStackSettings, own: Values, scheduling: Mapping[str, Any], site: SitePaths
 ) -> dict[str, Given | None]:
     """Return, for every configured setting, paths and values for one component; None where it has no path."""
     system, gpus = scheduling.get("system") or {}, scheduling.get("accelerated") or {}
-    asked: dict[str, Given | None] = {}
+    requested: dict[str, Given | None] = {}
     if settings.system_selector:
         paths = system.get("nodeSelectorPaths") or ()
         # What runs only on GPU nodes has no other place.
-        asked["system_selector"] = [(path, dict(settings.system_selector)) for path in paths] or _none(not gpus)
+        requested["system_selector"] = [(path, dict(settings.system_selector)) for path in paths] or _none(not gpus)
     if settings.system_tolerations:
         wanted = [*tolerations_with(settings.system_tolerations), _CONTROL_PLANE]
-        asked["system_tolerations"] = _tolerated(system, wanted, own) or _none(not gpus)
+        requested["system_tolerations"] = _tolerated(system, wanted, own) or _none(not gpus)
     if settings.tolerations:
         given = _tolerated(gpus, list(tolerations_with(settings.tolerations)), own)
         for text in settings.tolerations:
             given += [(path, text) for path in gpus.get("taintStrPaths") or () if "=runtime-required" in text]
         if gpus:
-            asked["tolerations"] = given
+            requested["tolerations"] = given
     if settings.image_registry:
-        asked["image_registry"] = [(path, settings.image_registry) for path in site.registry] or None
+        requested["image_registry"] = [(path, settings.image_registry) for path in site.registry] or None
     if settings.pull_secrets:
         objects = [{"name": name} for name in settings.pull_secrets]
         secrets: Given = [(path, objects) for path in site.pull_secrets]
         secrets += [(path, list(settings.pull_secrets)) for path in site.secret_names]
-        asked["pull_secrets"] = secrets or None
+        requested["pull_secrets"] = secrets or None
     if settings.proxy:
-        asked["proxy"] = _proxied(settings.proxy, site, own) or None
-    return asked
+        requested["proxy"] = _proxied(settings.proxy, site, own) or None
+    return requested
 
 
 def _classes(
     settings: GpuStackSettings, own: Values, site: SitePaths, data: Mapping[str, Any]
 ) -> dict[str, Given | None]:
     """Return where the values request a volume, with the class for volumes of one pod and that for shared volumes."""
-    asked: dict[str, Given | None] = {}
+    requested: dict[str, Given | None] = {}
     for setting, wanted, paths in (
         ("storage_class", settings.storage_class, (*site.storage_class, *(data.get("storageClassPaths") or ()))),
         ("shared_storage_class", settings.shared_storage_class, data.get("sharedStorageClassPaths") or ()),
     ):
         if wanted and paths:
             there = [path for path in dict.fromkeys(paths) if _at(own, path.rpartition(".")[0]) is not None]
-            asked[setting] = [(path, wanted) for path in there]
-    return asked
+            requested[setting] = [(path, wanted) for path in there]
+    return requested
 
 
 _SAID_IN = {
@@ -253,21 +253,21 @@ _SAID_IN = {
 }
 
 
-def _require_selectors(entry: Component, values: Values, stated: Any) -> None:
+def _require_selectors(entry: Component, values: Values, configured: Any) -> None:
     """Refuse a component whose registry entry needs a node selector that is not configured.
 
     A path that the site itself sets is its own decision, even where it is empty (NVIDIA/aicr, pkg/bundler/bundler.go:
     validateRequiredNodeSelectors).
     """
-    own: Values = stated if isinstance(stated, Mapping) else {}
+    own: Values = configured if isinstance(configured, Mapping) else {}
     keys = ("storageClassPaths", "sharedStorageClassPaths")
     has_class = any(_at(values, path) for key in keys for path in entry.data.get(key) or ())
     for part, hint in _SAID_IN.items():
         scheduling = (entry.data.get("nodeScheduling") or {}).get(part) or {}
-        asked = scheduling.get("requireNodeSelector") or (
+        requested = scheduling.get("requireNodeSelector") or (
             has_class and scheduling.get("requireNodeSelectorIfStorageClassSet")
         )
-        for path in scheduling.get("nodeSelectorPaths") or () if asked else ():
+        for path in scheduling.get("nodeSelectorPaths") or () if requested else ():
             if not _at(values, path) and _at(own, path) is None:
                 reason = f"needs a node selector at {path}: on another node its volume would hold it there."
                 raise InputError(f"component {entry.name}", reason, hint)
@@ -334,8 +334,8 @@ def _nested(path: str, value: Any) -> dict[str, Any]:
 
 
 def _one_selector(pools: Sequence[SitePool], names: Iterable[str]) -> str:
-    said = ((pool.name, ", ".join(f"{key}={text}" for key, text in pool.node_selector.items())) for pool in pools)
-    labels = "; ".join(f"{name}: {text or 'none'}" for name, text in said)
+    reported = ((pool.name, ", ".join(f"{key}={text}" for key, text in pool.node_selector.items())) for pool in pools)
+    labels = "; ".join(f"{name}: {text or 'none'}" for name, text in reported)
     return (
         f"the pools' nodes have no label in common ({labels}), and a chart takes one selector: "
         f"{', '.join(sorted(names))} runs on every node with GPUs. Give node_selector of every pool one label that all "
@@ -382,8 +382,8 @@ def answer_for(site: Site, options: Mapping[str, Any], hardware: Mapping[str, Sk
         BringupError: wrong criteria, ones that contradict the hardware, an unsupported combination, wrong recipe data,
             or a waiver for a component that the recipe does not have.
     """
-    stated = {"criteria": site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
-    request = request_of(stated)
+    configured = {"criteria": site.criteria, "recipe_data": options["recipe_data"], "overrides": options["overrides"]}
+    request = request_of(configured)
     if site.pools:
         answered = _with_values_of(site, pooled_answer(site, request, hardware), request, hardware)
     else:
@@ -403,17 +403,17 @@ def _with_values_of(site: Site, answered: Answer, request: Request, hardware: Ma
     """Return the recipe with the driver owner of the site, and with as many GPUs as its hosts have."""
     catalogue = answered.catalogue
     values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
-    stated = {component_name(key, list(values), catalogue): value for key, value in request.overrides.items()}
+    configured = {component_name(key, list(values), catalogue): value for key, value in request.overrides.items()}
     settings = settings_for(GpuStackSettings, GPU_STACK, site.settings.get(GPU_STACK, {}))
-    told = site_values(settings, values, stated, catalogue, site.pools)
-    overrides = dict(told.values)
-    owned = driver_overrides(site.driver_owner, values, stated)
-    for more in (owned, gpu_counts(site, hardware, values, stated)):
+    reported = site_values(settings, values, configured, catalogue, site.pools)
+    overrides = dict(reported.values)
+    owned = driver_overrides(site.driver_owner, values, configured)
+    for more in (owned, gpu_counts(site, hardware, values, configured)):
         for name, own in more.items():
             overrides[name] = merged_values(overrides.get(name, {}), own)
     replaced = replaced_layers(answered, request.recipe_data, site.driver_owner, owned)
-    idle = idle_overrides(site.driver_owner, stated)
-    warnings = (*answered.warnings, *told.warnings, *replaced, *idle)
+    idle = idle_overrides(site.driver_owner, configured)
+    warnings = (*answered.warnings, *reported.warnings, *replaced, *idle)
     if not overrides:
         return replace(answered, warnings=warnings)
     result = with_overrides(answered.result, catalogue, overrides, check=False)

@@ -86,8 +86,8 @@ def take_benchmark_inputs(run: Run) -> None:
         InputError: a value of the recipe is not valid for the setting.
     """
     wanted = benchmark_inputs(run.recipe)
-    stated = run.site.settings.get(GATE, {})
-    taken = {name: value for name, value in wanted.items() if name not in stated}
+    configured = run.site.settings.get(GATE, {})
+    taken = {name: value for name, value in wanted.items() if name not in configured}
     if taken:
         save_recipe_settings(run.path, GATE, taken)
         run.reload()
@@ -97,9 +97,9 @@ def take_benchmark_inputs(run: Run) -> None:
     where = f"validation.{PERFORMANCE} of the recipe"
     notes = [f"{GATE}.{name} is {value}, from {where}" for name, value in taken.items()]
     notes += [
-        f"{GATE}.{name} is {stated[name]}, from {SITE}; {where} has its bounds for {value}"
+        f"{GATE}.{name} is {configured[name]}, from {SITE}; {where} has its bounds for {value}"
         for name, value in wanted.items()
-        if name in stated and stated[name] != value
+        if name in configured and configured[name] != value
     ]
     if notes:
         run.save_record(replace(run.record, notes=(*run.record.notes, *notes)))

@@ -38,22 +38,22 @@ def detected(snapshot: Snapshot, recipe_data: tuple[Path, ...]) -> Detection:
 
 def criteria_lines(detection: Detection) -> list[str]:
     """Return a line for each criterion with its evidence, and one for each pool."""
-    said = [f"{found.dimension}: {found.value or found.source} ({found.evidence})" for found in detection.findings]
-    return said + [f"pool {pool.name}: {first_of(pool.nodes, 8)}" for pool in detection.pools]
+    reported = [f"{found.dimension}: {found.value or found.source} ({found.evidence})" for found in detection.findings]
+    return reported + [f"pool {pool.name}: {first_of(pool.nodes, 8)}" for pool in detection.pools]
 
 
 def detected_lines(detection: Detection) -> list[str]:
     """Return a line for each criterion that a recipe is resolved with, and one for the unknown criteria."""
     known = [found for found in detection.findings if found.value]
-    said = [f"{found.dimension}: {found.value} ({_said(found)})" for found in known]
+    reported = [f"{found.dimension}: {found.value} ({_reported(found)})" for found in known]
     unknown = [found.dimension for found in detection.findings if found.source == "unknown"]
     mixed = [
         f"{found.dimension}: differs ({found.evidence})" for found in detection.findings if found.source == "mixed"
     ]
-    return said + mixed + ([f"not detected: {', '.join(unknown)}"] if unknown else [])
+    return reported + mixed + ([f"not detected: {', '.join(unknown)}"] if unknown else [])
 
 
-def _said(found: Finding) -> str:
+def _reported(found: Finding) -> str:
     if found.source != "stated":
         return found.evidence
     return f"stated; detected: {found.detected}, {found.evidence}" if found.detected else "stated"

@@ -33,14 +33,14 @@ OPERATORS_ROOT, HOSTS_ROOT = "/run/nvidia/driver", "/"
 
 
 def driver_overrides(
-    owner: DriverOwner, values: Mapping[str, Mapping[str, Any]], stated: Mapping[str, Any]
+    owner: DriverOwner, values: Mapping[str, Mapping[str, Any]], configured: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the overrides with which the recipe leaves the driver to its owner; empty where it already does.
 
     Args:
         owner: who installs the driver.
         values: component of the recipe to its merged values, including the site's overrides.
-        stated: the site's own overrides, which take precedence.
+        configured: the site's own overrides, which take precedence.
 
     Raises:
         InputError: the recipe's layers, or the site's overrides, contradict the owner.
@@ -58,21 +58,21 @@ def driver_overrides(
         return {}
     overrides: dict[str, Any] = {}
     if installs:
-        own = stated.get(OPERATOR) or {}
+        own = configured.get(OPERATOR) or {}
         if isinstance(own, Mapping) and (own.get("driver") or {}).get("enabled"):
             reason = "is host, and the overrides of gpu-operator switch its driver on."
             raise InputError("gpufleet_driver_owner", reason, "take that override away, or set it to operator")
         overrides[OPERATOR] = {"driver": {"enabled": False}}
     if (operator.get("gdrcopy") or {}).get("enabled"):
-        _refuse(stated, ("gdrcopy",), "gdrdrv")
+        _refuse(configured, ("gdrcopy",), "gdrdrv")
         overrides[OPERATOR] = {**overrides.get(OPERATOR, {}), "gdrcopy": {"enabled": False}}
     if ((operator.get("driver") or {}).get("rdma") or {}).get("enabled"):
-        _refuse(stated, ("driver", "rdma"), "nvidia_peermem")
+        _refuse(configured, ("driver", "rdma"), "nvidia_peermem")
         below = overrides.get(OPERATOR, {})
         overrides[OPERATOR] = {**below, "driver": {**below.get("driver", {}), "rdma": {"enabled": False}}}
     dra = values.get(DRA_DRIVER)
     if dra is not None and dra.get("nvidiaDriverRoot") == OPERATORS_ROOT:
-        own = stated.get(DRA_DRIVER) or {}
+        own = configured.get(DRA_DRIVER) or {}
         if isinstance(own, Mapping) and own.get("nvidiaDriverRoot"):
             reason = f"is host, and nvidiaDriverRoot of {DRA_DRIVER} is {OPERATORS_ROOT}, the operator's place."
             raise InputError("gpufleet_driver_owner", reason, "take that override away, or name the host's own root")
@@ -80,9 +80,9 @@ def driver_overrides(
     return overrides
 
 
-def _refuse(stated: Mapping[str, Any], path: tuple[str, ...], module: str) -> None:
+def _refuse(configured: Mapping[str, Any], path: tuple[str, ...], module: str) -> None:
     """Refuse a module that the site's own overrides request and that only the operator's driver would load."""
-    found: Any = stated.get(OPERATOR)
+    found: Any = configured.get(OPERATOR)
     for step in (*path, "enabled"):
         found = found.get(step) if isinstance(found, Mapping) else None
     if found:
@@ -95,12 +95,12 @@ VARIABLE = "gpufleet_driver_owner"
 _DRIVER = ("components", OPERATOR, "values", "driver")
 
 
-def with_owner(answered: Answer, stated: Mapping[str, Any], owner: str | None) -> tuple[Answer, tuple[Stage, ...]]:
+def with_owner(answered: Answer, configured: Mapping[str, Any], owner: str | None) -> tuple[Answer, tuple[Stage, ...]]:
     """Return the recipe of a run with this driver owner, and what was laid over it; without an owner unchanged.
 
     Args:
         answered: the recipe, including the user's overrides.
-        stated: the user's overrides by component.
+        configured: the user's overrides by component.
         owner: `host` or `operator`.
 
     Raises:
@@ -110,7 +110,7 @@ def with_owner(answered: Answer, stated: Mapping[str, Any], owner: str | None) -
         return answered, ()
     catalogue = answered.catalogue
     values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
-    own = {component_name(key, list(values), catalogue): value for key, value in stated.items()}
+    own = {component_name(key, list(values), catalogue): value for key, value in configured.items()}
     overrides = driver_overrides(DriverOwner(owner), values, own)
     if not overrides:
         return answered, ()
@@ -131,11 +131,13 @@ def idle_value(owner: str | None, path: ValuePath) -> str:
     return f"{shown(path)} has no effect: {why}, and each host has its own"
 
 
-def idle_overrides(owner: DriverOwner, stated: Mapping[str, Any]) -> tuple[str, ...]:
+def idle_overrides(owner: DriverOwner, configured: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a warning for each driver value in the site's overrides that has no effect."""
-    driver = (stated.get(OPERATOR) or {}).get("driver") or {}
+    driver = (configured.get(OPERATOR) or {}).get("driver") or {}
     keys = sorted(driver) if isinstance(driver, Mapping) else []
-    return tuple(f"gpufleet_overrides: {said}" for key in keys if (said := idle_value(owner.value, (*_DRIVER, key))))
+    return tuple(
+        f"gpufleet_overrides: {reported}" for key in keys if (reported := idle_value(owner.value, (*_DRIVER, key)))
+    )
 
 
 def replaced_layers(
@@ -151,17 +153,18 @@ def replaced_layers(
     """
     if not recipe_data:
         return ()
-    told = _idle_layers(answered, recipe_data, owner, overrides)
+    reported = _idle_layers(answered, recipe_data, owner, overrides)
     for path, value in leaves(dict(overrides)) if overrides else ():
-        stated = _last_stated(answered, recipe_data, str(path[0]), path[1:])
-        if stated is not None and stated.value != value:
+        configured = _last_stated(answered, recipe_data, str(path[0]), path[1:])
+        if configured is not None and configured.value != value:
             selector = shown(("components", path[0], "values", *path[1:]))
-            told.append(
-                f"{selector} is {json.dumps(value)}, because {VARIABLE} is {owner.value}; {stated.layer} "
-                f"({stated.file}) sets {json.dumps(stated.value, default=str)}, which has no effect. Take it out "
+            reported.append(
+                f"{selector} is {json.dumps(value)}, because {VARIABLE} is {owner.value}; {configured.layer} "
+                f"({configured.file}) sets {json.dumps(configured.value, default=str)}, which has no "
+                f"effect. Take it out "
                 f"there, or set {VARIABLE} to what is meant."
             )
-    return tuple(told)
+    return tuple(reported)
 
 
 def _idle_layers(
@@ -171,13 +174,13 @@ def _idle_layers(
     entry = next((found for found in answered.result.components if found.name == OPERATOR), None)
     driver = component_values(entry, answered.catalogue).get("driver") if entry is not None else None
     replaced = (overrides.get(OPERATOR) or {}).get("driver") or {}
-    told = []
+    messages = []
     for key in sorted(driver) if isinstance(driver, Mapping) else ():
-        said = idle_value(owner.value, (*_DRIVER, key)) if key not in replaced else ""
-        stated = _last_stated(answered, recipe_data, OPERATOR, ("driver", key)) if said else None
-        if stated is not None:
-            told.append(f"{said}; {stated.layer} ({stated.file}) sets it")
-    return told
+        reported = idle_value(owner.value, (*_DRIVER, key)) if key not in replaced else ""
+        configured = _last_stated(answered, recipe_data, OPERATOR, ("driver", key)) if reported else None
+        if configured is not None:
+            messages.append(f"{reported}; {configured.layer} ({configured.file}) sets it")
+    return messages
 
 
 class _Stated(NamedTuple):

@@ -32,16 +32,16 @@ def hosts_by_pool(site: Site, hardware: Mapping[str, Sku], catalogue: Catalogue)
     Raises:
         ProblemsError: a host that fits no pool, or a pool without a fitting host, with the criteria of both.
     """
-    stated = [
+    configured = [
         (pool.name, parse_criteria({**site.criteria, **pool.criteria}, catalogue.vocabulary, f"pool {pool.name}"))
         for pool in site.pools
     ]
-    texts = "; ".join(f"{name}: {_asked(criteria)}" for name, criteria in stated)
-    found: dict[str, tuple[str, ...]] = {name: () for name, _criteria in stated}
+    texts = "; ".join(f"{name}: {_requested(criteria)}" for name, criteria in configured)
+    found: dict[str, tuple[str, ...]] = {name: () for name, _criteria in configured}
     problems: list[BringupError] = []
     for host in site.in_scope:
         sku = hardware.get(host.sku)
-        pool = next((name for name, criteria in stated if sku is not None and _fits(sku, criteria)), "")
+        pool = next((name for name, criteria in configured if sku is not None and _fits(sku, criteria)), "")
         if pool:
             found[pool] = (*found[pool], host.name)
         elif sku is not None:
@@ -51,10 +51,10 @@ def hosts_by_pool(site: Site, hardware: Mapping[str, Sku], catalogue: Catalogue)
             problems.append(
                 InputError(f"host {host.name}", reason, f"add a pool to {VARIABLE}, or correct gpufleet_sku")
             )
-    for name, criteria in stated:
+    for name, criteria in configured:
         if not found[name] and not problems:
             skus = ", ".join(sorted({host.sku for host in site.in_scope}))
-            reason = f"is for {_asked(criteria)}, and no host in scope is; their gpufleet_sku: {skus}."
+            reason = f"is for {_requested(criteria)}, and no host in scope is; their gpufleet_sku: {skus}."
             problems.append(InputError(f"{VARIABLE}: {name}", reason, "correct its criteria, or take it out"))
     if problems:
         raise ProblemsError("pools and hardware", tuple(problems))
@@ -66,7 +66,7 @@ def _fits(sku: Sku, criteria: Criteria) -> bool:
     return all(value in ("any", str(getattr(sku, name)), LESS[name]) for name, value in values.items())
 
 
-def _asked(criteria: Criteria) -> str:
+def _requested(criteria: Criteria) -> str:
     return ", ".join(f"{name}={criteria.get(name)}" for name in LESS if criteria.get(name) != "any") or "any hardware"
 
 
@@ -84,18 +84,18 @@ def pooled_answer(site: Site, request: Request, hardware: Mapping[str, Sku]) -> 
     hosts_by_pool(site, hardware, catalogue)
     pools = [{"name": pool.name, "criteria": pool.criteria, "node_selector": pool.node_selector} for pool in site.pools]
     recipe, catalogue, warnings = answer_pools(replace(request, overrides={}), pools)
-    told = []
+    reported = []
     for entry in pooled_data(recipe, catalogue)["pools"]:
         if entry["components"]:
             names = ", ".join(sorted(entry["components"]))
-            told.append(
+            reported.append(
                 f"pool {entry['name']}: its layers give {names} other values than all pools share; one release has the "
                 f"shared ones. See `pools` in recipe.json; state what it needs in gpufleet_overrides or a layer."
             )
     result = recipe.result
     if request.overrides:
         result = with_overrides(result, catalogue, request.overrides, check=request.check_overrides)
-    return Answer(result=result, catalogue=catalogue, warnings=(*warnings, *told), pools=recipe)
+    return Answer(result=result, catalogue=catalogue, warnings=(*warnings, *reported), pools=recipe)
 
 
 def recipe_data_of(answered: Answer, site: Site, hardware: Mapping[str, Sku]) -> dict[str, Any]:
@@ -106,9 +106,9 @@ def recipe_data_of(answered: Answer, site: Site, hardware: Mapping[str, Sku]) ->
         entries = pooled_data(answered.pools, answered.catalogue)["pools"]
         data["pools"] = [{**entry, "hosts": list(hosts[entry["name"]])} for entry in entries]
     for reference in data["componentRefs"]:
-        stated = _own_workloads(reference["name"], answered.catalogue)
-        if stated:
-            reference["workloads"] = stated
+        configured = _own_workloads(reference["name"], answered.catalogue)
+        if configured:
+            reference["workloads"] = configured
     return data
 
 
@@ -120,7 +120,7 @@ def _own_workloads(component: str, catalogue: Catalogue) -> list[dict[str, str]]
     entry = catalogue.registry.get(component)
     if entry is None or Path(entry.file).resolve().is_relative_to(RECIPES):
         return []
-    return [dict(stated) for stated in entry.data.get("workloads") or ()]
+    return [dict(configured) for configured in entry.data.get("workloads") or ()]
 
 
 def differing(site: Site, hardware: Mapping[str, Sku]) -> tuple[str, ...]:
@@ -131,5 +131,5 @@ def differing(site: Site, hardware: Mapping[str, Sku]) -> tuple[str, ...]:
             kinds.setdefault(_has(hardware[host.sku]), host)
     if site.pools or len(kinds) < 2 or "accelerator" in site.criteria:
         return ()
-    seen = "; ".join(f"{host.name} ({host.sku}): {text}" for text, host in kinds.items())
-    return (f"the hosts differ ({seen}): the recipe is what they share. State them as pools in {VARIABLE}.",)
+    observed = "; ".join(f"{host.name} ({host.sku}): {text}" for text, host in kinds.items())
+    return (f"the hosts differ ({observed}): the recipe is what they share. State them as pools in {VARIABLE}.",)

@@ -30,9 +30,11 @@ def restore_settings(run: Run, options: Mapping[str, Any]) -> None:
     """
     if not holds_mask(run.site.settings) and not holds_mask(run.settings):
         return
-    stated = merged_settings(options["settings"] or {}, options["set"] or (), {})
-    run.site = replace(run.site, settings=with_secrets(run.site.settings, stated, "gpufleet_settings", _SETTINGS_HINT))
-    run.settings = with_secrets(run.settings, stated, "gpufleet_settings", _SETTINGS_HINT)
+    configured = merged_settings(options["settings"] or {}, options["set"] or (), {})
+    run.site = replace(
+        run.site, settings=with_secrets(run.site.settings, configured, "gpufleet_settings", _SETTINGS_HINT)
+    )
+    run.settings = with_secrets(run.settings, configured, "gpufleet_settings", _SETTINGS_HINT)
 
 
 def recipe_with_secrets(run: Run, options: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -62,12 +64,12 @@ def recipe_with_secrets(run: Run, options: Mapping[str, Any]) -> dict[str, Any] 
     answered = answer_for(run.site, options, run.hardware)
     full = recipe_data_of(answered, run.site, run.hardware)
     masked = rendered(redact_data(full), renderer, built=saved)
-    stated = rendered(full, renderer, built=saved)
+    configured = rendered(full, renderer, built=saved)
     # A text that was rendered from secrets cannot be merged from both: it is compared, and taken whole.
     texts = _texts(masked)
     if any(holds_mask(text) and texts.get(place) != text for place, text in _texts(saved).items()):
         raise InputError("recipe", "a manifest was rendered from values that are not stated any more.", _RECIPE_HINT)
-    restored: dict[str, Any] = with_secrets(_with_texts(saved, _texts(stated)), full, "recipe", _RECIPE_HINT)
+    restored: dict[str, Any] = with_secrets(_with_texts(saved, _texts(configured)), full, "recipe", _RECIPE_HINT)
     return restored
 
 

@@ -58,25 +58,25 @@ class RemediationPolicy:
         """
         unknown = sorted(set(self.acts) - set(ACTS))
         if unknown:
-            said = f"names {', '.join(map(repr, unknown))}, expected {', '.join(ACTS)} or nothing."
-            raise InputError("continuous policy acts", said, "acts: [label, cordon]")
+            reported = f"names {', '.join(map(repr, unknown))}, expected {', '.join(ACTS)} or nothing."
+            raise InputError("continuous policy acts", reported, "acts: [label, cordon]")
         if {CORDON, SLURM_DRAIN} <= set(self.acts):
-            said = "names cordon and slurm_drain, and one of them owns the nodes."
-            raise InputError("continuous policy acts", said, "acts: [cordon], or acts: [slurm_drain]")
+            reported = "names cordon and slurm_drain, and one of them owns the nodes."
+            raise InputError("continuous policy acts", reported, "acts: [cordon], or acts: [slurm_drain]")
         if not 0 < self.breaker_percent <= 100:
-            said = f"is {self.breaker_percent:g}, expected more than 0 and at most 100."
-            raise InputError("continuous policy breaker_percent", said, "breaker_percent: 10")
+            reported = f"is {self.breaker_percent:g}, expected more than 0 and at most 100."
+            raise InputError("continuous policy breaker_percent", reported, "breaker_percent: 10")
         if self.budget < 0:
             raise InputError("continuous policy budget", f"is {self.budget}, expected 0 or more.", "budget: 5")
         if not 0 < self.webhook_timeout_s <= 60:
-            said = f"is {self.webhook_timeout_s:g}, expected more than 0 and at most 60."
-            raise InputError("continuous policy webhook_timeout_s", said, "webhook_timeout_s: 10")
+            reported = f"is {self.webhook_timeout_s:g}, expected more than 0 and at most 60."
+            raise InputError("continuous policy webhook_timeout_s", reported, "webhook_timeout_s: 10")
         if (WEBHOOK in self.acts) != bool(self.webhook_url):
-            said = "and webhook_url go together, found only one of them."
-            raise InputError("continuous policy act webhook", said, "acts: [webhook] and webhook_url: https://...")
+            reported = "and webhook_url go together, found only one of them."
+            raise InputError("continuous policy act webhook", reported, "acts: [webhook] and webhook_url: https://...")
         if self.webhook_url and urlsplit(self.webhook_url).scheme != "https" and not _on_this_machine(self.webhook_url):
-            said = "is not https; a token would be read on its way."
-            raise InputError("continuous policy webhook_url", said, "webhook_url: https://...")
+            reported = "is not https; a token would be read on its way."
+            raise InputError("continuous policy webhook_url", reported, "webhook_url: https://...")
 
     @property
     def takes_out(self) -> bool:
@@ -84,13 +84,13 @@ class RemediationPolicy:
         return bool({CORDON, SLURM_DRAIN} & set(self.acts))
 
 
-def policy_of(stated: Mapping[str, Any]) -> RemediationPolicy:
+def policy_of(configured: Mapping[str, Any]) -> RemediationPolicy:
     """Return the policy that a site configures, by the names of its fields.
 
     Raises:
         ProblemsError: unknown names, and values that have no meaning.
     """
-    return decode(RemediationPolicy, dict(stated), "gpufleet_continuous_policy")
+    return decode(RemediationPolicy, dict(configured), "gpufleet_continuous_policy")
 
 
 def _on_this_machine(url: str) -> bool:
@@ -252,24 +252,24 @@ def carry_out(
 
     A failed step is reported for its node and does not stop the others.
     """
-    told = {node: f"nothing was done: {why}" for node, why in todo.left.items()}
+    reported = {node: f"nothing was done: {why}" for node, why in todo.left.items()}
     if check_mode:
-        told |= dict.fromkeys(todo.take, "would be taken out of service")
-        return told | dict.fromkeys(todo.give_back, "would be given back")
+        reported |= dict.fromkeys(todo.take, "would be taken out of service")
+        return reported | dict.fromkeys(todo.give_back, "would be given back")
     for node in todo.record:
         cordons.add_cordon(turn.site, _cordon(node, reasons, turn), rehearsal=turn.rehearsal)
     for node in todo.forget:
         cordons.lift_cordon(turn.site, node, turn.now, rehearsal=turn.rehearsal)
     for node in todo.keep:
-        told[node] = _told(node, hands, reasons) or "stays out of service"
+        reported[node] = _reported(node, hands, reasons) or "stays out of service"
     for node in todo.take:
-        told[node] = _taken(node, hands, reasons, cordons, turn)
+        reported[node] = _taken(node, hands, reasons, cordons, turn)
     for node in todo.give_back:
-        told[node] = _given_back(node, hands, cordons, turn)
-    return told
+        reported[node] = _given_back(node, hands, cordons, turn)
+    return reported
 
 
-def _told(node: str, hands: OperatorActions, reasons: Mapping[str, str]) -> str:
+def _reported(node: str, hands: OperatorActions, reasons: Mapping[str, str]) -> str:
     try:
         hands.hold(node, redact(reasons.get(node, "")), again=True)
     except BringupError as error:

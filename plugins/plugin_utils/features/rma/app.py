@@ -267,31 +267,33 @@ class RmaPack:
         return packed.getvalue()
 
 
-def make_pack(run: Run, asked: RmaRequest) -> RmaPack:
+def make_pack(run: Run, requested: RmaRequest) -> RmaPack:
     """Return the pack of a part.
 
     Raises:
         NotFoundError: the run has no such host.
         InputError: no result of the run accuses the part, or a file to pack cannot be searched for secrets.
     """
-    node, _slash, part = asked.subject.partition("/")
+    node, _slash, part = requested.subject.partition("/")
     host = next((host for host in run.site.hosts if host.name == node), None)
     if host is None:
         names = sorted(host.name for host in run.site.hosts)
         example = f"{(nearest(node, names) or names)[0]}/{part or 'gpu3'}"
         hint = f"name one of its hosts ({', '.join(names[:8])}), or a part of one: {example}"
         raise NotFoundError(f"host {node!r}", f"is not in run {run.record.run_id}.", hint)
-    run, outcomes, against = _accusing(run, asked.subject)
+    run, outcomes, against = _accusing(run, requested.subject)
     evidence = _evidence(run, node)
     facts, seen_in = _identity(run, part, evidence, run.hardware[host.sku].gpus)
-    files = {**_tools(evidence), **_further(run, node), **_own_files(asked.files)}
+    files = {**_tools(evidence), **_further(run, node), **_own_files(requested.files)}
     files["results.json"] = dumps(to_plain(against)).encode()
     missing = _missing(part, facts, evidence, files)
     page = PackFacts(
-        case=redact(asked.case), contact=redact(asked.contact), run_id=run.record.run_id, started=run.record.started,
+        case=redact(requested.case), contact=redact(requested.contact), run_id=run.record.run_id,
+        started=run.record.started,
         rehearsal=run.record.rehearsal, against=against, cleared=tuple(_cleared(outcomes, against, node)),
-        part=RmaPart(name=asked.subject, node=node, kind=kind_of(part), rack=host.rack, facts=facts, seen_in=seen_in),
-        past=_past(run, node, asked.store), missing=missing,
+        part=RmaPart(name=requested.subject, node=node, kind=kind_of(part), rack=host.rack, facts=facts,
+        seen_in=seen_in),
+        past=_past(run, node, requested.store), missing=missing,
         files={name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     )  # fmt: skip
     moment = moment_of(run.record.started)
@@ -393,10 +395,10 @@ def _identity(run: Run, part: str, evidence: HostEvidence, gpus: int) -> tuple[d
     found = identity(part, evidence) if counted else {}
     if found or kind_of(part) == NODE:
         return found, ""
-    for before, seen in _earlier(run, evidence.host):
-        if kind_of(part) == GPU and listed_gpus(seen) != gpus:
+    for before, observed in _earlier(run, evidence.host):
+        if kind_of(part) == GPU and listed_gpus(observed) != gpus:
             continue
-        if found := identity(part, seen):
+        if found := identity(part, observed):
             now = identity(found["PCI address"], evidence) if kind_of(part) == GPU else {}
             return (now, "") if now else (found, before.record.run_id)
     return {}, ""

@@ -78,19 +78,19 @@ class OverSsh:
     rehearsal: bool = False
 
 
-def with_pods(cluster: Cluster, snapshot: Snapshot, over_ssh: OverSsh, asked: RequestedPods) -> Collection:
+def with_pods(cluster: Cluster, snapshot: Snapshot, over_ssh: OverSsh, requested: RequestedPods) -> Collection:
     """Return the hosts that were read over SSH, together with those that pods read.
 
     Args:
         cluster: the cluster.
         snapshot: the snapshot whose nodes are read.
         over_ssh: the hosts that are known already.
-        asked: which nodes, and how.
+        requested: which nodes, and how.
     """
     read, names = dict(over_ssh.hosts), over_ssh.names
     if over_ssh.failed is not None:
         return _failed(read, over_ssh.failed.reason, over_ssh.failed.hint)
-    wanted = snapshot.nodes if asked.everywhere else {name: snapshot.nodes[name] for name in _with_gpus(snapshot)}
+    wanted = snapshot.nodes if requested.everywhere else {name: snapshot.nodes[name] for name in _with_gpus(snapshot)}
     nodes = {name: node for name, node in wanted.items() if names.get(name, name) not in read}
     if not snapshot.whole("nodes"):
         reason = f"no node was asked by a pod: the nodes are not known ({snapshot.collectors['nodes'].reason})"
@@ -102,36 +102,36 @@ def with_pods(cluster: Cluster, snapshot: Snapshot, over_ssh: OverSsh, asked: Re
             "ask every node: -e gpufleet_snapshot_pods=all (option node_pods)",
         )
     try:
-        printed = _asked(cluster, nodes, asked) if nodes else {}
+        printed = _requested(cluster, nodes, requested) if nodes else {}
     except BringupError as error:
         return _failed(read, f"no node was asked by a pod: {error.subject}: {error.reason}".rstrip("."), error.hint)
     missing = {name: reason for name, reason in over_ssh.missing.items() if name not in map(names.get, nodes, nodes)}
     for node, found in sorted(printed.items()):
         name = names.get(node, node)
         if is_whole(found.log):
-            read[name] = host_from_pod(node_facts(name, found.log, asked.limit_s))
+            read[name] = host_from_pod(node_facts(name, found.log, requested.limit_s))
         else:
             missing[name] = found.reason or "the log of its pod is cut off"
     result = result_of(read, missing, _HINT)
-    told = "; ".join(filter(None, (result.reason, over_ssh.told, f"{len(nodes)} asked by pods")))
-    return Collection(name="hosts", parts={"hosts": all_hosts(read, missing)}, result=replace(result, reason=told))
+    reported = "; ".join(filter(None, (result.reason, over_ssh.told, f"{len(nodes)} asked by pods")))
+    return Collection(name="hosts", parts={"hosts": all_hosts(read, missing)}, result=replace(result, reason=reported))
 
 
 def _with_gpus(snapshot: Snapshot) -> tuple[str, ...]:
     return gpu_nodes(replace(snapshot, hosts={}))
 
 
-def _asked(cluster: Cluster, nodes: Mapping[str, Node], asked: RequestedPods) -> dict[str, Printed]:
+def _requested(cluster: Cluster, nodes: Mapping[str, Node], requested: RequestedPods) -> dict[str, Printed]:
     facts = stack_facts()
     pods = NodePods(
-        image=asked.image or facts.dra.image,
-        script=node_script(asked.limit_s),
+        image=requested.image or facts.dra.image,
+        script=node_script(requested.limit_s),
         prefix=facts.test_pods.namespace_prefix,
         priority=facts.test_pods.priority,
-        runtime_class=asked.runtime_class,
-        tolerations=asked.tolerations,
-        start_s=asked.start_s,
-        run_s=asked.limit_s + _AROUND_S,
+        runtime_class=requested.runtime_class,
+        tolerations=requested.tolerations,
+        start_s=requested.start_s,
+        run_s=requested.limit_s + _AROUND_S,
     )
     return run_on_nodes(cluster, nodes, pods)
 
@@ -251,8 +251,8 @@ def _over_ssh(run_dir: Path | None) -> OverSsh:
         reason = f"{error.subject}: {error.reason}".rstrip(".")
         return OverSsh(failed=CollectorResult(state=Collected.FAILED, reason=reason, hint=error.hint))
     names = {host.node_name: host.name for host in site.hosts}
-    told = f"of run {run_dir.resolve().name}"
-    return OverSsh(hosts=found, missing=missing, names=names, told=told, rehearsal=site.rehearsal)
+    reported = f"of run {run_dir.resolve().name}"
+    return OverSsh(hosts=found, missing=missing, names=names, told=reported, rehearsal=site.rehearsal)
 
 
 def _hosts(over_ssh: OverSsh) -> Collection:

@@ -223,8 +223,8 @@ def drift_between(before: Snapshot, after: Snapshot, own: tuple[SiteRule, ...] =
             unsaid[fact.path.partition("[")[0]] += 1
         else:
             facts.append(fact)
-    told = "one of the two snapshots does not record"
-    missing += [f"{path}: {told} {count(n, 'value')}" for path, n in sorted(unsaid.items())]
+    reported = "one of the two snapshots does not record"
+    missing += [f"{path}: {reported} {count(n, 'value')}" for path, n in sorted(unsaid.items())]
     drift = drift_of(facts, not_compared=missing, incomplete=incomplete, own=own)
     return replace(drift, one_sided=tuple(name for name in sorted(_PARTS) if _asked_of_one(name, before, after)))
 
@@ -284,22 +284,22 @@ def drift_of(
             c.after,
         )
     )
-    told = tuple(f"{reason}: {count(n, 'value')}" for reason, n in sorted(left_out.items()))
-    return Drift(changes=tuple(changes), ignored=told, not_compared=tuple(not_compared), incomplete=incomplete)
+    reported = tuple(f"{reason}: {count(n, 'value')}" for reason, n in sorted(left_out.items()))
+    return Drift(changes=tuple(changes), ignored=reported, not_compared=tuple(not_compared), incomplete=incomplete)
 
 
 def _repeated(facts: tuple[ComparedFact, ...], own: tuple[SiteRule, ...]) -> dict[ComparedFact, str]:
     """Return the facts that only repeat another reported one, with the reason."""
     rules = drift_rules().repeated
     paths = {rule.of for rule in rules}
-    told = {
+    reported = {
         (fact.path, fact.subject): fact
         for fact in facts
         if fact.path in paths and not any(rule.fits(fact.path, fact.subject) for rule in own)
     }
     found = {}
     for fact, rule in product(facts, rules):
-        other = told.get((rule.of, fact.subject))
+        other = reported.get((rule.of, fact.subject))
         if other is not None and rule.repeats(fact, other):
             found[fact] = rule.reason
     return found
@@ -339,8 +339,8 @@ def _not_compared(before: Snapshot, after: Snapshot) -> tuple[list[str], bool]:
     for part in sorted(before.provider.keys() ^ after.provider.keys()):
         word = "first" if part in before.provider else "second"
         lines.append(f"{part}: only the {word} snapshot has it (-e gpufleet_snapshot_provider={part}=FILE)")
-    lost, told = _unread_of_hosts(before, after)
-    return lines + told, incomplete or lost
+    lost, reported = _unread_of_hosts(before, after)
+    return lines + reported, incomplete or lost
 
 
 def _asked_of_one(collector: str, before: Snapshot, after: Snapshot) -> bool:
@@ -469,7 +469,7 @@ def _by_key(taints: Iterable[str]) -> dict[str, str]:
         word, _colon, effect = taint.rpartition(":")
         key, equals, value = word.partition("=")
         found.setdefault(key, []).append(f"{value}:{effect}" if equals else effect)
-    return {key: ", ".join(sorted(said)) for key, said in found.items()}
+    return {key: ", ".join(sorted(reported)) for key, reported in found.items()}
 
 
 def _as_it_is(value: Any) -> Any:

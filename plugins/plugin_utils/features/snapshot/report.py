@@ -59,17 +59,17 @@ class DriftFacts:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why a person has to look at it, a sentence each; empty where nothing changed."""
-        found, seen = list[str](), self.snapshot
+        found, observed = list[str](), self.snapshot
         # With fail_on: never, what could not be compared is no failure either.
-        if seen.important and not seen.complete:
+        if observed.important and not observed.complete:
             changed = (
-                f"; {count(len(seen.importances), 'change')}, the most important {self._worst}"
-                if seen.importances
+                f"; {count(len(observed.importances), 'change')}, the most important {self._worst}"
+                if observed.importances
                 else ""
             )
             found.append(f"snapshot: not everything could be compared{changed}")
-        elif seen.important:
-            found.append(f"snapshot: {count(len(seen.importances), 'change')}, the first: {seen.lines[0]}")
+        elif observed.important:
+            found.append(f"snapshot: {count(len(observed.importances), 'change')}, the first: {observed.lines[0]}")
         if self.figures is not None:
             found += [f"figures: {name} is worse than accepted" for name in self.figures.worse]
             found += [] if self.figures.compared else [f"figures: {_NOT_COMPARED}"]

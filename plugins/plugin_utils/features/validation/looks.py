@@ -44,7 +44,7 @@ _AGAIN = "take one with playbook snapshot, or leave gpufleet_validate_snapshot o
 
 def observe_readiness(
     run: Run,
-    asked: ValidationRequest,
+    requested: ValidationRequest,
     context: ObserveContext,
     connection: Connection,
     helm: str,
@@ -54,7 +54,7 @@ def observe_readiness(
 
     Args:
         run: the run.
-        asked: the request.
+        requested: the request.
         context: what observers may use.
         connection: the cluster.
         helm: the program, for the releases.
@@ -64,28 +64,28 @@ def observe_readiness(
 
     def look(_context: ObserveContext) -> Taken:
         listed = provider_readings(provider)
-        source = asked.snapshot or "the cluster"
-        if asked.snapshot:
-            snapshot = supplied_snapshot(asked, connection)
-            _tell_rehearsal(run, asked, snapshot)
+        source = requested.snapshot or "the cluster"
+        if requested.snapshot:
+            snapshot = supplied_snapshot(requested, connection)
+            _tell_rehearsal(run, requested, snapshot)
         else:
             # One phase of several takes a snapshot, and only where none is supplied.
             from ..snapshot.app import take_snapshot
 
             # It is unknown what the site's validators read of it.
-            only = None if asked.images else collectors_needed(run.recipe)
+            only = None if requested.images else collectors_needed(run.recipe)
             snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=only)
         snapshot = replace(snapshot, provider={**snapshot.provider, **listed})
-        return keep_snapshot(snapshot, run.path, source=source, installed=asked.installed)
+        return keep_snapshot(snapshot, run.path, source=source, installed=requested.installed)
 
     return observe(replace(OBSERVER, observe=look), READINESS, context)
 
 
-def _tell_rehearsal(run: Run, asked: ValidationRequest, snapshot: Snapshot) -> None:
+def _tell_rehearsal(run: Run, requested: ValidationRequest, snapshot: Snapshot) -> None:
     """Mark the run as a rehearsal if the supplied snapshot is of one: without a cluster there is no other source."""
     if snapshot.of_rehearsal and not (run.record.rehearsal and run.site.rehearsal):
         run.mark_rehearsal()
-    elif snapshot.of_rehearsal is None and asked.no_cluster and NOT_TOLD not in run.record.notes:
+    elif snapshot.of_rehearsal is None and requested.no_cluster and NOT_TOLD not in run.record.notes:
         run.save_record(replace(run.record, notes=(*run.record.notes, NOT_TOLD)))
 
 
@@ -94,7 +94,7 @@ def _hosts_of(run: Run) -> Path | None:
     return run.path if (run.path / "evidence" / "hosts").is_dir() else None
 
 
-def supplied_snapshot(asked: ValidationRequest, connection: Connection) -> Snapshot:
+def supplied_snapshot(requested: ValidationRequest, connection: Connection) -> Snapshot:
     """Return the supplied snapshot, if it is of this cluster and recent.
 
     A snapshot dated in the future would never grow old, so it is refused. Without a cluster there is nothing to compare
@@ -104,10 +104,10 @@ def supplied_snapshot(asked: ValidationRequest, connection: Connection) -> Snaps
         InputError: it is of another cluster, does not name its cluster, is too old, or is dated in the future.
         BringupError: it cannot be read, or the identity of this cluster is unknown.
     """
-    snapshot = read_snapshot(asked.snapshot, lambda: Cluster(connection))
-    if asked.no_cluster:
+    snapshot = read_snapshot(requested.snapshot, lambda: Cluster(connection))
+    if requested.no_cluster:
         return snapshot
-    place = f"snapshot {asked.snapshot}"
+    place = f"snapshot {requested.snapshot}"
     with Cluster(connection) as cluster:
         here = cluster_uid(cluster)
     if not snapshot.cluster_uid:
@@ -116,8 +116,8 @@ def supplied_snapshot(asked: ValidationRequest, connection: Connection) -> Snaps
         text = f"is of cluster {snapshot.cluster_uid}, this is cluster {here or 'unknown'} (UID of kube-system)."
         raise InputError(place, text, _AGAIN)
     age_s = _age_s(snapshot.taken, place)
-    if age_s > asked.max_age_s:
-        text = f"was taken {elapsed_text(age_s)} ago, at most {elapsed_text(asked.max_age_s)} are allowed."
+    if age_s > requested.max_age_s:
+        text = f"was taken {elapsed_text(age_s)} ago, at most {elapsed_text(requested.max_age_s)} are allowed."
         raise InputError(place, text, f"{_AGAIN}; or allow more: gpufleet_snapshot_max_age")
     if age_s < -_CLOCKS_S:
         text = f"was taken at {snapshot.taken}, {elapsed_text(-age_s)} after the time here: nobody knows how old it is."
@@ -155,7 +155,7 @@ def observe_phase(
     """
     whole_s, by_check = limits_of(run.recipe, declaration.phase)
     deadline = _end_of_phase(run, whole_s, gate)
-    asked, found, looking, one_by_one = requested_of(run), [], [], []
+    requested, found, looking, one_by_one = requested_of(run), [], [], []
     for part in declaration.parts:
         if not _looks_now(declaration.phase, part.gate, gate) or not part.checks:
             continue
@@ -164,8 +164,8 @@ def observe_phase(
 
         def limit_s(observer: AnyObserver, limits: Mapping[str, float] = limits) -> float:
             left_s = max(deadline.left_s, 0.001) if deadline else 0.0
-            stated = (left_s, limits.get(observer.key, 0.0), site_limit_s(observer))
-            return min(filter(None, stated), default=0.0)
+            configured = (left_s, limits.get(observer.key, 0.0), site_limit_s(observer))
+            return min(filter(None, configured), default=0.0)
 
         here = replace(context, check_mode=check_mode)
         beside = [
@@ -177,15 +177,15 @@ def observe_phase(
         ]
         looking += beside
         one_by_one.append((_without(part, {entry.observer.key for entry in beside}), context, refused, limit_s))
-    with looking_meanwhile(looking) as seen:
+    with looking_meanwhile(looking) as observed:
         for part, context, refused, limit_s in one_by_one:
             found += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
         # Once in a phase, after the loads of its last gate.
         if declaration.images and gate in ("", PHASE_GATES[declaration.phase][-1]):
             context, refused = context_of(declaration.gates[-1])
             refused = refused or (_IN_CHECK_MODE if check_mode else None)
-            found += _observe_validators(run, asked, declaration, context, refused, deadline)
-    return [*found, *seen]
+            found += _observe_validators(run, requested, declaration, context, refused, deadline)
+    return [*found, *observed]
 
 
 def _looks_now(phase: str, part: str, gate: str) -> bool:
@@ -211,7 +211,7 @@ def _end_of_phase(run: Run, whole_s: float, gate: str) -> Deadline | None:
 
 def _observe_validators(
     run: Run,
-    asked: ValidationRequest,
+    requested: ValidationRequest,
     declaration: PhaseDeclaration,
     context: ObserveContext,
     refused: BringupError | None,
@@ -226,7 +226,7 @@ def _observe_validators(
             snapshot=as_text(to_upstream(_snapshot_of(run))),
             recipe=as_text(run.recipe),
             run_id=run.path.name,
-            node_selector=asked.node_selector,
+            node_selector=requested.node_selector,
         )
     except BringupError as error:
         refused, inputs = refused or error, Inputs(snapshot="", recipe="", run_id="", node_selector={})

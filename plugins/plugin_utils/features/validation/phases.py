@@ -27,25 +27,25 @@ _SHOWN = 3
 NO_CLUSTER = "no-cluster mode: nothing but the snapshot is looked at"
 
 
-def closed_by(run: Run, asked: ValidationRequest, phase: str) -> str:
+def closed_by(run: Run, requested: ValidationRequest, phase: str) -> str:
     """Return why a phase is not observed: readiness did not pass, or with fail_fast an earlier phase; else empty."""
-    before = asked.phases[: asked.phases.index(phase)] if phase in asked.phases else ()
+    before = requested.phases[: requested.phases.index(phase)] if phase in requested.phases else ()
     for name in before:
         verdict = run.record.phase(name)
-        if verdict is not None and not verdict.opens_next and (name == READINESS or asked.fail_fast):
+        if verdict is not None and not verdict.opens_next and (name == READINESS or requested.fail_fast):
             return f"phase {phase}: not reached, phase {name} is {verdict.status.value}"
     return ""
 
 
-def declared_phase(run: Run, asked: ValidationRequest, phase: str) -> PhaseDeclaration:
+def declared_phase(run: Run, requested: ValidationRequest, phase: str) -> PhaseDeclaration:
     """Return what a phase of that run declares."""
     return declare_phase(
         phase,
         run.site,
         run.recipe,
         components=components_of(run.recipe),
-        skip=asked.skip_checks,
-        images=asked.images,
+        skip=requested.skip_checks,
+        images=requested.images,
     )
 
 
@@ -55,12 +55,12 @@ def decide_phase(run: Run, phase: str) -> GateVerdict:
     Raises:
         BringupError: nothing could be written.
     """
-    asked, begun = requested_of(run), run.record.updated
-    closed = closed_by(run, asked, phase)
+    requested, begun = requested_of(run), run.record.updated
+    closed = closed_by(run, requested, phase)
     if closed:
         verdict = GateVerdict(gate=phase, status=Status.PENDING, message=closed)
     else:
-        declaration = declared_phase(run, asked, phase)
+        declaration = declared_phase(run, requested, phase)
         run.save_declared(phase, declaration.expected)
         outcomes = phase_outcomes(run, declaration)
         try:
@@ -74,9 +74,9 @@ def decide_phase(run: Run, phase: str) -> GateVerdict:
 
 def phase_outcomes(run: Run, declaration: PhaseDeclaration) -> tuple[Outcome, ...]:
     """Return the outcomes of a phase from its saved observations, and what was left out, each with its reason."""
-    asked = requested_of(run)
+    requested = requested_of(run)
     found: list[Outcome] = []
-    live = not asked.no_cluster or declaration.phase == READINESS
+    live = not requested.no_cluster or declaration.phase == READINESS
     for part in declaration.parts:
         if live and part.checks:
             found += judge_gate(part, run.judge_context(part.gate, run_day(run.record)), run.path)
@@ -129,9 +129,9 @@ def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outco
     expected |= dict.fromkeys(others, (run.site.name,))
     if stated_bounds(run.recipe, declaration.phase) and BOUNDS not in skipped:
         expected[BOUNDS] = (run.site.name,)
-    seen = [outcome for outcome in outcomes if outcome.status is not Status.SKIPPED]
+    observed = [outcome for outcome in outcomes if outcome.status is not Status.SKIPPED]
     phase = declaration.phase
-    verdict = decide(phase, expected, seen, run.site, run_day(run.record), declaration.not_declared)
+    verdict = decide(phase, expected, observed, run.site, run_day(run.record), declaration.not_declared)
     verdict = replace(verdict, message=verdict.message.replace(f"gate {phase}", f"phase {phase}", 1))
     if not skipped:
         return verdict
@@ -141,10 +141,10 @@ def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outco
             reasons.setdefault(outcome.summary, []).append(outcome.check)
     named = "; ".join(f"{first_of(checks, _SHOWN)} ({reason})" for reason, checks in reasons.items())
     counts = verdict.counts | {Status.SKIPPED.value: len(skipped)}
-    told = f"{count(len(skipped), 'check')} skipped, so phase {phase} is not passed: {named}"
+    reported = f"{count(len(skipped), 'check')} skipped, so phase {phase} is not passed: {named}"
     if verdict.opens_next:
-        return replace(verdict, status=Status.SKIPPED, message=told, counts=counts, key_figure="")
-    return replace(verdict, message=f"{verdict.message}; {told}", counts=counts)
+        return replace(verdict, status=Status.SKIPPED, message=reported, counts=counts, key_figure="")
+    return replace(verdict, message=f"{verdict.message}; {reported}", counts=counts)
 
 
 def _unreadable(phase: str, error: BringupError) -> GateVerdict:

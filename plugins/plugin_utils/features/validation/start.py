@@ -45,7 +45,7 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         BringupError: the place of the recipe does not respond.
     """
     images, answered_by_ours = site_images(options["recipe_data"])
-    asked = ValidationRequest(
+    requested = ValidationRequest(
         phases=asked_phases(options["phases"]),
         skip_checks=tuple(options["skip_checks"]),
         no_cluster=options["no_cluster"],
@@ -56,11 +56,11 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         images=images,
         node_selector={str(key): str(value) for key, value in options["node_selector"].items()},
     )
-    if asked.no_cluster and not asked.snapshot:
+    if requested.no_cluster and not requested.snapshot:
         raise InputError("gpufleet_no_cluster", "needs a snapshot to look at.", "name one: gpufleet_validate_snapshot")
-    check_dirs = () if asked.no_cluster else run.site.check_dirs
-    require_names(asked.skip_checks, "gpufleet_skip_checks", images, check_dirs)
-    if asked.no_cluster:
+    check_dirs = () if requested.no_cluster else run.site.check_dirs
+    require_names(requested.skip_checks, "gpufleet_skip_checks", images, check_dirs)
+    if requested.no_cluster:
         run.save_site(_site_alone(run))
         run.save_hardware({})
     if options["recipe"]:
@@ -69,15 +69,15 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         write_atomic(run.path / RUN_FILE, dumps(recipe))
         run.reload()
         run.save_site(with_dra(run.site, recipe))
-    _require_known(run.recipe, asked, check_dirs)
-    write_atomic(run.path / ASKED, dumps(replace(asked, snapshot=redact(asked.snapshot))))
+    _require_known(run.recipe, requested, check_dirs)
+    write_atomic(run.path / ASKED, dumps(replace(requested, snapshot=redact(requested.snapshot))))
     notes = (*run.record.notes, *_notes(run.recipe), *answered_by_ours)
-    record = with_phases(replace(run.record, site=run.site.name, notes=notes), asked.phases)
+    record = with_phases(replace(run.record, site=run.site.name, notes=notes), requested.phases)
     run.save_record(replace(record, updated=now_utc()))
     if options["recipe"]:
         # The recipe of the inventory was taken by preflight.
         take_benchmark_inputs(run)
-    return asked
+    return requested
 
 
 def _site_alone(run: Run) -> Site:
@@ -102,17 +102,17 @@ def _is_slip(hint: str, recipe: Mapping[str, Any]) -> bool:
     return not _written_by_upstream(recipe) and hint.startswith(("Did you mean", "It is measured"))
 
 
-def _require_known(recipe: Mapping[str, Any] | None, asked: ValidationRequest, check_dirs: tuple[str, ...]) -> None:
+def _require_known(recipe: Mapping[str, Any] | None, requested: ValidationRequest, check_dirs: tuple[str, ...]) -> None:
     """Refuse a recipe with misspelt checks or constraints. Names that are merely unknown are judged as `other`."""
     if recipe is None:
         raise InputError(
             "validation", "has no recipe.", "name one: gpufleet_validate_recipe, or state gpufleet_criteria"
         )
     sections = recipe.get("validation") or {}
-    stated = [("", recipe.get("constraints") or ())]
-    stated += [("", pool.get("constraints") or ()) for pool in recipe.get("pools") or ()]
-    stated += [(phase, (section or {}).get("constraints") or ()) for phase, section in sections.items()]
-    for phase, entries in stated:
+    configured = [("", recipe.get("constraints") or ())]
+    configured += [("", pool.get("constraints") or ()) for pool in recipe.get("pools") or ()]
+    configured += [(phase, (section or {}).get("constraints") or ()) for phase, section in sections.items()]
+    for phase, entries in configured:
         for entry in entries:
             hint = unknown_name(str(entry.get("name")), phase)
             if _is_slip(hint, recipe):
@@ -123,10 +123,10 @@ def _require_known(recipe: Mapping[str, Any] | None, asked: ValidationRequest, c
                 # Compared as text it would count as violated.
                 raise InputError(f"constraint {constraint.name!r} of the recipe", wrong, "correct the recipe")
     known = components_of(dict(recipe))
-    for phase in asked.phases:
+    for phase in requested.phases:
         named = () if _written_by_upstream(recipe) else checks_named(recipe, phase)
-        names = [name for name in named if is_misspelt(name, asked.images, check_dirs)]
-        require_names(names, f"validation.{phase}.checks of the recipe", asked.images, check_dirs)
+        names = [name for name in named if is_misspelt(name, requested.images, check_dirs)]
+        require_names(names, f"validation.{phase}.checks of the recipe", requested.images, check_dirs)
         limits_of(recipe, phase)
         needed = infrastructure_of(recipe, phase)
         if needed and needed not in known:

@@ -96,9 +96,9 @@ class Roll:
         boots = self._orchestrator.boots(free) if free else {}
         for node in free:
             again = self.states[node].stage is Stage.CHANGING
-            told = ["begun again after an interruption"] if again else []
-            told += [f"it rebooted meanwhile: {text}"] if (text := self._unasked(node, boots)) else []
-            self._keep(node, Stage.CHANGING, "; ".join(told), boots=(boots.get(node, ""),))
+            reported = ["begun again after an interruption"] if again else []
+            reported += [f"it rebooted meanwhile: {text}"] if (text := self._unasked(node, boots)) else []
+            self._keep(node, Stage.CHANGING, "; ".join(reported), boots=(boots.get(node, ""),))
         return self._of(begun, Stage.CHANGING)
 
     def _leave(self, node: str, problem: str) -> None:
@@ -122,9 +122,11 @@ class Roll:
         for node in changing:
             found = results.get(node, NodeChange(problem="did not answer after the change"))
             unasked = self._unasked(node, boots)
-            told = "; ".join(filter(None, (lifted.get(node), unasked and f"it rebooted during its change: {unasked}")))
+            reported = "; ".join(
+                filter(None, (lifted.get(node), unasked and f"it rebooted during its change: {unasked}"))
+            )
             if found.problem:
-                self._hold(node, f"the change failed: {found.problem}{told and f'; {told}'}")
+                self._hold(node, f"the change failed: {found.problem}{reported and f'; {reported}'}")
             elif found.reboot and reboots == "never":
                 self._hold(node, "the change needs a reboot, which is not allowed (gpufleet_wave_reboot: never)")
             else:
@@ -134,7 +136,7 @@ class Roll:
                 else:
                     kernel = found.kernel if wanted else ""
                     self._keep(
-                        node, Stage.CHANGED, told, reboot=wanted, boot_id=found.boot_id, kernel=kernel,
+                        node, Stage.CHANGED, reported, reboot=wanted, boot_id=found.boot_id, kernel=kernel,
                         boots=(boots.get(node, ""), found.boot_id),
                     )  # fmt: skip
         for node in self.at(Stage.CHANGED):
@@ -194,18 +196,18 @@ class Roll:
         boots = self._orchestrator.boots(nodes) if nodes else {}
         for node in nodes:
             state = self.states[node]
-            told, now, known = state.reason, boots.get(node, ""), state.boots
-            if state.stage is Stage.CHANGED and not told and now in known and now != known[0]:
+            reported, now, known = state.reason, boots.get(node, ""), state.boots
+            if state.stage is Stage.CHANGED and not reported and now in known and now != known[0]:
                 # Only the host itself had reported it so far: a kubelet reports its new boot id some seconds later.
-                told = "it rebooted during its change, and the roll had not asked for it"
-            self._keep(node, Stage.VERIFIED, told)
+                reported = "it rebooted during its change, and the roll had not asked for it"
+            self._keep(node, Stage.VERIFIED, reported)
         self.give_back()
 
     def give_back(self) -> None:
         """Put the verified nodes back into service."""
         for node in self.at(Stage.VERIFIED):
-            told = (self.states[node].reason, self._orchestrator.give_back(node))
-            self._keep(node, Stage.RETURNED, "; ".join(filter(None, told)))
+            reported = (self.states[node].reason, self._orchestrator.give_back(node))
+            self._keep(node, Stage.RETURNED, "; ".join(filter(None, reported)))
 
     def abort(self) -> None:
         """End every node now. Unchanged nodes are given back; nodes that may be changed are put on hold."""

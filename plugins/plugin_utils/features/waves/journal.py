@@ -125,17 +125,17 @@ def _kept(plan: RollPlan, policy: RollPolicy) -> int:
 
 def _stop(plan: RollPlan, states: States, policy: RollPolicy, *, canaries: bool) -> str:
     """Return why no further node may be begun; empty if one may."""
-    held = [place.node for place in plan.places if states[place.node].stage is Stage.HELD]
+    on_hold = [place.node for place in plan.places if states[place.node].stage is Stage.HELD]
     if not canaries:
         lost = [node for node in plan.waves[0] if states[node].stage is not Stage.RETURNED]
         if lost and plan.places[0].wave == 0:
             state = states[lost[0]]
             return f"canary {lost[0]} is {state.stage.value}: {state.reason or 'it did not come back'}"
     budget = nodes_of(policy.budget, len(plan.places), "budget")
-    if len(held) > budget:
-        last = states[held[-1]]
-        many = f"{count(len(held), 'node')} {'is' if len(held) == 1 else 'are'} held"
-        return f"{many}, the budget is {budget} ({policy.budget}); last {held[-1]}: {last.reason}"
+    if len(on_hold) > budget:
+        last = states[on_hold[-1]]
+        many = f"{count(len(on_hold), 'node')} {'is' if len(on_hold) == 1 else 'are'} held"
+        return f"{many}, the budget is {budget} ({policy.budget}); last {on_hold[-1]}: {last.reason}"
     return ""
 
 
@@ -157,14 +157,14 @@ def _soaking(plan: RollPlan, states: States, policy: RollPolicy, wave: int, now:
 
 def _room(plan: RollPlan, states: States, policy: RollPolicy) -> int:
     """Return how many nodes may be out of service beside those that are on hold."""
-    held = sum(state.stage is Stage.HELD for state in states.values())
-    return plan.serving - _kept(plan, policy) - held
+    on_hold = sum(state.stage is Stage.HELD for state in states.values())
+    return plan.serving - _kept(plan, policy) - on_hold
 
 
 def _no_room(plan: RollPlan, states: States, policy: RollPolicy) -> str:
-    held = sum(state.stage is Stage.HELD for state in states.values())
+    on_hold = sum(state.stage is Stage.HELD for state in states.values())
     keep = f"{_kept(plan, policy)} of {plan.site_nodes} nodes stay in service ({policy.keep})"
-    return f"{keep}, {plan.serving} were, {held} {'is' if held == 1 else 'are'} held"
+    return f"{keep}, {plan.serving} were, {on_hold} {'is' if on_hold == 1 else 'are'} held"
 
 
 SCHEMA = 1

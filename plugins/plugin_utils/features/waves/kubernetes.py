@@ -276,13 +276,13 @@ def _one_turn(
             metadata = pod["metadata"]
             if metadata.get("deletionTimestamp"):
                 continue
-            said = evict(
+            reported = evict(
                 cluster, metadata["name"], metadata["namespace"], uid=metadata.get("uid", ""), grace_s=limits.grace_s,
                 dry_run=dry_run,
             )  # fmt: skip
-            if not said.accepted:
-                refused[_title(pod)] = f"pod {_title(pod)}{_owner_text(pod)}: {said.refused}"
-            if said.for_good:
+            if not reported.accepted:
+                refused[_title(pod)] = f"pod {_title(pod)}{_owner_text(pod)}: {reported.refused}"
+            if reported.for_good:
                 for_good.append(refused[_title(pod)])
         return look.left, refused, _shown(for_good)
 
@@ -409,7 +409,7 @@ class KubernetesNodes(Orchestrator):
             problem = _foreign(found, self._roll) if again else self._kept(found)
             if problem or out_by(found, self._roll):
                 return None
-            return _with(found, self._roll, "", held=False)
+            return _with(found, self._roll, "", on_hold=False)
 
         try:
             self._cluster.change(NODES, self._names[node], marked)
@@ -473,7 +473,7 @@ class KubernetesNodes(Orchestrator):
         def held(found: Json) -> Json | None:
             # A node that a person has given back since is not taken again.
             ours = marked_by(found) == self._roll and (out_by(found, self._roll) or not again)
-            wanted = _with(found, self._roll, reason, held=True) if ours else None
+            wanted = _with(found, self._roll, reason, on_hold=True) if ours else None
             return None if wanted == found else wanted
 
         try:
@@ -494,11 +494,11 @@ def _foreign(node: Json, roll: str) -> str:
     return f"cordoned by roll {marked_by(node)}" if marked_by(node) else "cordoned by somebody else"
 
 
-def _with(node: Json, roll: str, reason: str, *, held: bool) -> Json:
+def _with(node: Json, roll: str, reason: str, *, on_hold: bool) -> Json:
     metadata, spec = node["metadata"], node.get("spec") or {}
     annotations = {**(metadata.get("annotations") or {}), MARK: roll}
     taints = _other_taints(spec)
-    if held:
+    if on_hold:
         annotations[REASON] = reason[:_LONGEST_REASON]
         taints.append({"key": HELD_TAINT, "value": roll, "effect": "NoSchedule"})
     changed = {**spec, "unschedulable": True} | ({"taints": taints} if taints else {})

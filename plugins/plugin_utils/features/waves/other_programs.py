@@ -67,8 +67,8 @@ class Kured:
             return f"{self.title} may reboot it: {self.problem}"
         if sum(holder not in nodes for holder in self.holders) >= self.most:
             return ""
-        held = f"its lock is held by {', '.join(self.holders)}" if self.holders else "its lock is free"
-        return f"{self.title} may reboot it, {held}; pause it for the roll: {self.pause}"
+        on_hold = f"its lock is held by {', '.join(self.holders)}" if self.holders else "its lock is free"
+        return f"{self.title} may reboot it, {on_hold}; pause it for the roll: {self.pause}"
 
     @property
     def pause(self) -> str:
@@ -204,10 +204,10 @@ def at_work_on(node: Json, *, own_upgrade: bool = False) -> str:
     """
     shown: dict[str, list[str]] = {}
     for mark in marks():
-        told = "" if own_upgrade and mark.driver else mark.on(node)
-        if told:
-            shown.setdefault(mark.agent, []).append(told)
-    return "; ".join(f"{agent} is at work on it ({', '.join(told)})" for agent, told in shown.items())
+        reported = "" if own_upgrade and mark.driver else mark.on(node)
+        if reported:
+            shown.setdefault(mark.agent, []).append(reported)
+    return "; ".join(f"{agent} is at work on it ({', '.join(reported)})" for agent, reported in shown.items())
 
 
 # refuse: a node on which another program is at work, or which kured may reboot, is spared. wait: the same, after a wait

@@ -298,11 +298,11 @@ def _canaries(taken: Sequence[RollMember], policy: RollPolicy) -> list[RollMembe
             raise InputError("waves canary_nodes", f"{found}.", f"name some of {', '.join(list(by_name)[:8])}")
         return [by_name[name] for name in policy.canary_nodes]
     # One of each SKU before a second of any: a change on one kind of host proves little about another.
-    seen: Counter[str] = Counter()
+    observed: Counter[str] = Counter()
     order = []
     for position, member in enumerate(taken):
-        order.append((seen[member.sku], position, member))
-        seen[member.sku] += 1
+        order.append((observed[member.sku], position, member))
+        observed[member.sku] += 1
     return [member for _turn, _position, member in sorted(order, key=lambda entry: entry[:2])[: policy.canaries]]
 
 

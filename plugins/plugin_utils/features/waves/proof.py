@@ -196,9 +196,9 @@ def start_driver_proof(run: Run, nodes: Sequence[str], wave: int) -> Path:
 
 def _take_evidence(run: Run, path: Path, nodes: Sequence[str], wave: int) -> None:
     for node in nodes:
-        told = evidence_file(node)
-        make_dirs((path / told).parent)
-        write_atomic(path / told, (proof_path(run, wave, GATE) / told).read_text(encoding="utf-8"))
+        reported = evidence_file(node)
+        make_dirs((path / reported).parent)
+        write_atomic(path / reported, (proof_path(run, wave, GATE) / reported).read_text(encoding="utf-8"))
 
 
 def start_fabric_proof(

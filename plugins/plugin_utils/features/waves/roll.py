@@ -49,8 +49,8 @@ def with_roll(record: RunRecord, journal: Journal, stopped: str = "") -> RunReco
     work = roll_work(journal, stopped, planned=record.check_mode)
     if work.next and WAVE_ABORT in record.command and _CHANGE not in record.command:
         # An abort needs neither the change nor the policy on its command line, and to go on needs both.
-        said = [f"{name}={value}" for name, value in _stated(journal.policy) if name not in record.command]
-        again = " -e ".join([work.again or "", *said, f"{_CHANGE}={PLACE}"]) if work.again else work.again
+        reported = [f"{name}={value}" for name, value in _configured(journal.policy) if name not in record.command]
+        again = " -e ".join([work.again or "", *reported, f"{_CHANGE}={PLACE}"]) if work.again else work.again
         work = replace(work, next=f"{work.next}, with the {_CHANGE} of the roll", again=again)
     return replace(record, work=work, updated=now_utc())
 
@@ -68,7 +68,7 @@ def roll_work(journal: Journal, stopped: str = "", *, planned: bool = False) -> 
     rows += [
         WorkRow(cells=(node, "-", "left out", "-", text), good=True) for node, text in sorted(plan.left_out.items())
     ]
-    held = [node for node, state in states.items() if state.stage in (Stage.HELD, Stage.SPARED)]
+    on_hold = [node for node, state in states.items() if state.stage in (Stage.HELD, Stage.SPARED)]
     return Work(
         verb=f"{VERB} {journal.roll}",
         head=_HEAD,
@@ -76,7 +76,7 @@ def roll_work(journal: Journal, stopped: str = "", *, planned: bool = False) -> 
         sentence=f"{len(states)} nodes in {len(plan.waves)} waves" if planned else _sentence(states, stages, stopped),
         passed=good,
         failed=not good,
-        again=None if good or planned else f"gpufleet_wave_again={','.join(held)}" if held else "",
+        again=None if good or planned else f"gpufleet_wave_again={','.join(on_hold)}" if on_hold else "",
         next="" if good or planned else _next(states),
         counts={stage.value: stages[stage] for stage in Stage if stages[stage]},
     )
@@ -106,11 +106,13 @@ def _sentence(states: dict[str, NodeState], stages: Counter[Stage], stopped: str
 
 
 def _next(states: Mapping[str, NodeState]) -> str:
-    held = [node for node, state in states.items() if state.stage is Stage.HELD]
+    on_hold = [node for node, state in states.items() if state.stage is Stage.HELD]
     ended = all(state.stage.ended for state in states.values())
-    first = f"repair {first_of(held, _MOST_NAMED)}, then begin these nodes again" if held else "go on with the roll"
+    first = (
+        f"repair {first_of(on_hold, _MOST_NAMED)}, then begin these nodes again" if on_hold else "go on with the roll"
+    )
     if ended:
-        return first if held else "begin the nodes that were left as they were again"
+        return first if on_hold else "begin the nodes that were left as they were again"
     return f"{first}; -e {WAVE_ABORT}=true ends it in a known state"
 
 
@@ -221,7 +223,7 @@ def _nodes(site: Site, options: Mapping[str, Any], emit: Emit, stack: ExitStack)
     cluster = stack.enter_context(Cluster(connection_from(options)))
     own_upgrade = options.get("change") == OPERATOR
     rights = (*NODE_RIGHTS, *OTHERS_RIGHTS, *(UPGRADE_RIGHTS if own_upgrade else ()))
-    denied = [asked.text for asked in ask_all(cluster, rights) if not asked.allowed]
+    denied = [requested.text for requested in ask_all(cluster, rights) if not requested.allowed]
     if denied:
         hint = "bind ClusterRole gpufleet-waves-install (docs/rbac.md)"
         raise UnavailableError("API server", f"this user may not {', '.join(denied)}.", hint)
@@ -229,20 +231,20 @@ def _nodes(site: Site, options: Mapping[str, Any], emit: Emit, stack: ExitStack)
     return KubernetesNodes(cluster, options["roll"], names, limits, emit, others)
 
 
-def members_of(site: Site, inventory: Inventory, nodes: Orchestrator, asked: Sequence[str]) -> list[RollMember]:
+def members_of(site: Site, inventory: Inventory, nodes: Orchestrator, requested: Sequence[str]) -> list[RollMember]:
     """Return all nodes of the site, each with the reason if it takes no part.
 
     Args:
         site: the checked inventory.
         inventory: what the contact to each host found.
         nodes: the scheduler of the nodes.
-        asked: the hosts to change; empty for all.
+        requested: the hosts to change; empty for all.
 
     Raises:
         InputError: a requested host is not in the inventory.
     """
     known = {host.name for host in site.hosts}
-    unknown = [name for name in asked if name not in known]
+    unknown = [name for name in requested if name not in known]
     if unknown:
         raise InputError("waves nodes", f"{', '.join(unknown)}: not in the inventory.", "name hosts of gpufleet_group")
     set_aside = {entry.node: f"quarantined: {entry.reason} ({entry.ticket})" for entry in site.quarantine}
@@ -250,9 +252,9 @@ def members_of(site: Site, inventory: Inventory, nodes: Orchestrator, asked: Seq
     members = []
     for host in site.hosts:
         contact = {} if host.name in set_aside else inventory.contact(host.name) or {}
-        silent = "" if contact.get("reached") else f"does not answer: {contact.get('reason') or 'was not asked'}"
-        out = set_aside.get(host.name) or away[host.name] or silent
-        not_asked = "" if not asked or host.name in asked else _NOT_ASKED
+        not_reporting = "" if contact.get("reached") else f"does not answer: {contact.get('reason') or 'was not asked'}"
+        out = set_aside.get(host.name) or away[host.name] or not_reporting
+        not_asked = "" if not requested or host.name in requested else _NOT_ASKED
         members.append(
             RollMember(name=host.name, rack=host.rack, sku=host.sku, left_out=out or not_asked, serving=not out)
         )
@@ -315,8 +317,8 @@ def begin_or_resume(
         return journal, False
     with nodes_of_site(run.site, options, emit) as nodes:
         if keep:
-            asked = options["nodes"]
-            nodes.await_others([host.name for host in run.site.hosts if not asked or host.name in asked])
+            requested = options["nodes"]
+            nodes.await_others([host.name for host in run.site.hosts if not requested or host.name in requested])
         plan = make_plan(members_of(run.site, inventory, nodes, options["nodes"]), policy)
         if not plan.places:
             # A roll over no node would end well though nothing was changed.
@@ -362,7 +364,7 @@ def _require_same(journal: Journal, policy: RollPolicy) -> None:
             raise InputError(f"roll {journal.roll}", text, hint)
 
 
-def _stated(policy: RollPolicy) -> Iterator[tuple[str, str]]:
+def _configured(policy: RollPolicy) -> Iterator[tuple[str, str]]:
     """Yield the variables, and their values, of what was not left at its default and may not change in a roll."""
     for name in _FIXED:
         if (value := getattr(policy, name)) != getattr(RollPolicy(), name):

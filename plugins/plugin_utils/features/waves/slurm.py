@@ -62,21 +62,24 @@ class SlurmNodes(Orchestrator):
 
     def look(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return by node why it cannot be taken into a roll, empty if it can."""
-        every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
+        every = {observed.name: observed for observed in parse(self._scontrol("show", "nodes"))}
         found = {node: every.get(self._names[node]) for node in nodes}
-        return {node: "it is not in Slurm" if seen is None else self._foreign(seen) for node, seen in found.items()}
+        return {
+            node: "it is not in Slurm" if observed is None else self._foreign(observed)
+            for node, observed in found.items()
+        }
 
     def ours(self, nodes: Sequence[str]) -> frozenset[str]:
         """Return the nodes that this roll keeps out of service."""
-        every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
-        return frozenset(node for node in nodes if (seen := every.get(self._names[node])) and self._ours(seen))
+        every = {observed.name: observed for observed in parse(self._scontrol("show", "nodes"))}
+        return frozenset(node for node in nodes if (observed := every.get(self._names[node])) and self._ours(observed))
 
     def cordon(self, node: str, *, again: bool = False) -> str:
         """See Orchestrator."""
         del again
-        seen = self._seen(node)
-        problem = self._foreign(seen)
-        if problem or self._ours(seen):
+        observed = self._seen(node)
+        problem = self._foreign(observed)
+        if problem or self._ours(observed):
             return problem
         self._update(node, f"reason={self._reason}", "state=drain")
         # Someone else may have drained it at the same moment, with another reason.
@@ -90,13 +93,15 @@ class SlurmNodes(Orchestrator):
         while left:
             late = deadline.left_s <= 0
             for node in list(left):
-                seen = self._seen(node)
-                if not self._ours(seen):
-                    done[node] = self._foreign(seen) or f"is {seen.state}, and not drained by this roll any more"
-                elif not seen.busy:
+                observed = self._seen(node)
+                if not self._ours(observed):
+                    done[node] = (
+                        self._foreign(observed) or f"is {observed.state}, and not drained by this roll any more"
+                    )
+                elif not observed.busy:
                     done[node] = ""
                 elif late:
-                    done[node] = f"jobs still run on it ({seen.state}) after {elapsed_text(self._limits.timeout_s)}"
+                    done[node] = f"jobs still run on it ({observed.state}) after {elapsed_text(self._limits.timeout_s)}"
                 if node in done:
                     left.remove(node)
             if left:
@@ -108,30 +113,30 @@ class SlurmNodes(Orchestrator):
         """Return what blocks each node now; nothing is changed."""
         found = {node: self._seen(node) for node in nodes}
         return {
-            node: self._foreign(seen) or (f"jobs run on it ({seen.state})" if seen.busy else "")
-            for node, seen in found.items()
+            node: self._foreign(observed) or (f"jobs run on it ({observed.state})" if observed.busy else "")
+            for node, observed in found.items()
         }
 
     def give_back(self, node: str) -> str:
         """See Orchestrator."""
-        seen = self._seen(node)
-        if self._ours(seen):
+        observed = self._seen(node)
+        if self._ours(observed):
             self._update(node, "state=resume")
-            seen = self._seen(node)
+            observed = self._seen(node)
             # A resumed node does not respond yet; what counts is whether someone drained it in this moment.
-            if not (seen.draining or seen.reason):
+            if not (observed.draining or observed.reason):
                 return ""
-            if self._ours(seen):
-                return f"is {seen.state} after `state=resume`"
-        left = self._foreign(seen)
+            if self._ours(observed):
+                return f"is {observed.state} after `state=resume`"
+        left = self._foreign(observed)
         return left and f"{left}, and stays so"
 
     def hold(self, node: str, reason: str, *, again: bool = False) -> None:
         """See Orchestrator."""
         del again
-        seen, words = self._seen(node), " ".join(reason.split())[:_LONGEST_REASON]
+        observed, words = self._seen(node), " ".join(reason.split())[:_LONGEST_REASON]
         text = f"{self._reason} held: {words}"
-        if not self._ours(seen) or seen.reason.startswith(text):
+        if not self._ours(observed) or observed.reason.startswith(text):
             return
         # The reason alone: with `state=drain` a node that a person resumed since this read would be drained again.
         self._update(node, f"reason={text}")
@@ -140,21 +145,21 @@ class SlurmNodes(Orchestrator):
             self._update(node, "reason=")
             self._emit(f"{node}: was given back by somebody while its reason was written; it stays so")
 
-    def _ours(self, seen: SlurmNode) -> bool:
-        return seen.draining and self._says_ours(seen)
+    def _ours(self, observed: SlurmNode) -> bool:
+        return observed.draining and self._says_ours(observed)
 
-    def _says_ours(self, seen: SlurmNode) -> bool:
-        return seen.reason == self._reason or seen.reason.startswith(f"{self._reason} ")
+    def _says_ours(self, observed: SlurmNode) -> bool:
+        return observed.reason == self._reason or observed.reason.startswith(f"{self._reason} ")
 
-    def _foreign(self, seen: SlurmNode) -> str:
+    def _foreign(self, observed: SlurmNode) -> str:
         """Return which other party keeps the node out of service; empty for none."""
-        if self._ours(seen):
+        if self._ours(observed):
             return ""
-        if seen.reason or seen.draining:
-            by = f" by {seen.reason_by}" if seen.reason_by else ""
-            return f"is {seen.state}{by}: {seen.reason or 'no reason stated'}"
-        if seen.base not in ("IDLE", "MIXED", "ALLOCATED") or seen.flags & _AWAY:
-            return f"is {seen.state}"
+        if observed.reason or observed.draining:
+            by = f" by {observed.reason_by}" if observed.reason_by else ""
+            return f"is {observed.state}{by}: {observed.reason or 'no reason stated'}"
+        if observed.base not in ("IDLE", "MIXED", "ALLOCATED") or observed.flags & _AWAY:
+            return f"is {observed.state}"
         return ""
 
     def _seen(self, node: str) -> SlurmNode:
@@ -180,7 +185,7 @@ def ask_scontrol(command: str, *words: str) -> str:
     """
     done = run_command([command, *words], _COMMAND_S)
     if done.rc != 0:
-        said = (done.stderr or done.stdout).strip()[:200] or "nothing"
-        text = f"did not end within {_COMMAND_S:.0f} s." if done.timed_out else f"exit code {done.rc}: {said}."
+        reported = (done.stderr or done.stdout).strip()[:200] or "nothing"
+        text = f"did not end within {_COMMAND_S:.0f} s." if done.timed_out else f"exit code {done.rc}: {reported}."
         raise UnavailableError(f"scontrol {' '.join(words)}", text, "try it by hand on this controller: scontrol ping")
     return done.stdout

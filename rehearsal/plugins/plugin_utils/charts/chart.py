@@ -140,7 +140,7 @@ def load_stand_ins() -> Mapping[str, StandIn]:
     return found
 
 
-def stand_in_for(chart: str, stated: Sequence[Mapping[str, str]] = ()) -> StandIn:
+def stand_in_for(chart: str, configured: Sequence[Mapping[str, str]] = ()) -> StandIn:
     """Return the stand-in of a chart.
 
     An unknown chart gets the workloads (kind, name) of its registry entry, else one Deployment named after its release.
@@ -148,8 +148,10 @@ def stand_in_for(chart: str, stated: Sequence[Mapping[str, str]] = ()) -> StandI
     known = load_stand_ins().get(chart)
     if known:
         return known
-    if stated:
-        return StandIn(workloads=tuple(Workload(entry["kind"], entry["name"], (entry["name"],)) for entry in stated))
+    if configured:
+        return StandIn(
+            workloads=tuple(Workload(entry["kind"], entry["name"], (entry["name"],)) for entry in configured)
+        )
     return StandIn(workloads=(Workload("Deployment", '{{ include "standin.fullname" . }}', (chart,)),))
 
 

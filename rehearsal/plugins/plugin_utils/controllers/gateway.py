@@ -80,8 +80,8 @@ def _served(view: ClusterView, manager: str, item: Json) -> Iterable[Change]:
         yield Change(manager, CREATE, SERVICES, name, namespace, body={"metadata": metadata, "spec": spec})
     elif _lacks(item, "Programmed"):
         address = str((service.get("spec") or {}).get("clusterIP") or "")
-        told = {"addresses": [{"type": "IPAddress", "value": address}]} if address else {}
-        yield _with(manager, GATEWAYS, item, told, "Accepted", "Programmed")
+        reported = {"addresses": [{"type": "IPAddress", "value": address}]} if address else {}
+        yield _with(manager, GATEWAYS, item, reported, "Accepted", "Programmed")
 
 
 def _lacks(item: Json, condition: str) -> bool:

@@ -79,12 +79,14 @@ def _queued(view: ClusterView, facts: ClusterFacts, group: Json, queues: list[Js
 def _over_limit(view: ClusterView, group: Json, queue: str, queues: dict[str, Json]) -> str:
     """Return KAI's message for a group if its queue, or one above it, has too few GPUs; else empty."""
     wanted = sum(map(_gpus, _pods_of(view, group)))
-    held = [(entry, _gpus_held(view, entry)) for entry in view.all(KAI_POD_GROUPS)] if wanted else []
+    on_hold = [(entry, _gpus_held(view, entry)) for entry in view.all(KAI_POD_GROUPS)] if wanted else []
     name = queue
     while wanted and name in queues:
         resources = (queues[name].get("spec") or {}).get("resources") or {}
         limit = float((resources.get("gpu") or {}).get("limit") or 0)
-        used = sum(gpus for entry, gpus in held if name in _chain(queues, (entry.get("spec") or {}).get("queue") or ""))
+        used = sum(
+            gpus for entry, gpus in on_hold if name in _chain(queues, (entry.get("spec") or {}).get("queue") or "")
+        )
         if 0 <= limit < used + wanted:
             return (
                 f"OverLimit: {name} quota has reached the allowable limit of GPUs. Limit is {limit:g} GPUs, currently "

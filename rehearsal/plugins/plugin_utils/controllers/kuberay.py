@@ -52,23 +52,23 @@ def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
     operator = available(view, DEPLOYMENTS, "app.kubernetes.io/name", MANAGER)
     if operator is None or (facts.model is not None and facts.model.stack.ray == "makes-nothing"):
         return []
-    told = labels_of(operator).get(TOLD, "")
+    reported = labels_of(operator).get(TOLD, "")
     if facts.model is not None and facts.model.stack.ray == "groups-nothing":
-        told = ""
+        reported = ""
     clusters = [item for item in view.all(RAY_CLUSTERS) if not is_deleted(item)]
-    return [change for item in clusters for change in _of_cluster(view, item, told)]
+    return [change for item in clusters for change in _of_cluster(view, item, reported)]
 
 
-def _of_cluster(view: ClusterView, item: Json, told: str) -> Iterable[Change]:
+def _of_cluster(view: ClusterView, item: Json, reported: str) -> Iterable[Change]:
     namespace, name = key_of(item)
     spec, owner = item.get("spec") or {}, owner_reference(item, "ray.io/v1", "RayCluster")
     workers = [(str(group["groupName"]), group) for group in spec.get("workerGroupSpecs") or ()]
     size = 1 + sum(int(group.get("replicas") or 0) for _name, group in workers)
-    queue, group = labels_of(item).get(_QUEUES.get(told, ""), ""), ""
-    if told == "volcano":
+    queue, group = labels_of(item).get(_QUEUES.get(reported, ""), ""), ""
+    if reported == "volcano":
         group = f"ray-{name}-pg"
         yield from _group(view, VOLCANO_POD_GROUPS, group, namespace, owner, {"minMember": size, "queue": queue})
-    elif told == "kai-scheduler":
+    elif reported == "kai-scheduler":
         size = 1 + sum(int(entry.get("minReplicas") or entry.get("replicas") or 0) for _name, entry in workers)
         group = f"pg-{name}-{item['metadata']['uid']}"
         yield from _group(view, KAI_POD_GROUPS, group, namespace, owner, {"minMember": size, "queue": queue})
@@ -76,7 +76,9 @@ def _of_cluster(view: ClusterView, item: Json, told: str) -> Iterable[Change]:
     pods += [(f"{name}-{g}-worker-{n}", g, e) for g, e in workers for n in range(int(e.get("replicas") or 0))]
     for pod, kind, entry in pods:
         if view.find(PODS, pod, namespace) is None:
-            body = _pod(pod, namespace, entry["template"], told, group, {"ray.io/cluster": name, "ray.io/group": kind})
+            body = _pod(
+                pod, namespace, entry["template"], reported, group, {"ray.io/cluster": name, "ray.io/group": kind}
+            )
             body["metadata"]["ownerReferences"] = [owner]
             yield Change(MANAGER, CREATE, PODS, pod, namespace, body)
 
@@ -84,13 +86,13 @@ def _of_cluster(view: ClusterView, item: Json, told: str) -> Iterable[Change]:
 def _group(view: ClusterView, kind: Kind, name: str, namespace: str, owner: Json, spec: Json) -> Iterable[Change]:
     if view.find(kind, name, namespace) is None:
         metadata = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
-        stated = {key: value for key, value in spec.items() if value}
-        yield Change(MANAGER, CREATE, kind, name, namespace, {"metadata": metadata, "spec": stated})
+        configured = {key: value for key, value in spec.items() if value}
+        yield Change(MANAGER, CREATE, kind, name, namespace, {"metadata": metadata, "spec": configured})
 
 
-def _pod(name: str, namespace: str, template: Json, told: str, group: str, labels: dict[str, str]) -> Json:
+def _pod(name: str, namespace: str, template: Json, reported: str, group: str, labels: dict[str, str]) -> Json:
     given: dict[str, Any] = template.get("metadata") or {}
-    named = {"volcano": volcano.GROUP_ANNOTATION, "kai-scheduler": kai_scheduler.GROUP_ANNOTATION}.get(told)
+    named = {"volcano": volcano.GROUP_ANNOTATION, "kai-scheduler": kai_scheduler.GROUP_ANNOTATION}.get(reported)
     annotations = {**(given.get("annotations") or {}), **({named: group} if named else {})}
     metadata = {
         "name": name,
@@ -98,4 +100,4 @@ def _pod(name: str, namespace: str, template: Json, told: str, group: str, label
         "labels": {**(given.get("labels") or {}), **labels},
         "annotations": annotations,
     }
-    return {"metadata": metadata, "spec": {**template["spec"], **({"schedulerName": told} if told else {})}}
+    return {"metadata": metadata, "spec": {**template["spec"], **({"schedulerName": reported} if reported else {})}}

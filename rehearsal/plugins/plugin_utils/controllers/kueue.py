@@ -164,8 +164,10 @@ def _waits_for_pods(view: ClusterView) -> bool:
         if key_of(item)[1] == CONFIGURATION:
             text = (item.get("data") or {}).get(_CONFIGURATION_KEY) or ""
             found = next(iter(documents(text)), None) or {}
-            stated = found.get("waitForPodsReady")
-            return stated is not None and (str(found.get("apiVersion")).endswith("v1beta2") or bool(stated["enable"]))
+            configured = found.get("waitForPodsReady")
+            return configured is not None and (
+                str(found.get("apiVersion")).endswith("v1beta2") or bool(configured["enable"])
+            )
     return False
 
 

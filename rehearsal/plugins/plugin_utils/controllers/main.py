@@ -204,14 +204,14 @@ def follow(cluster: Cluster, store: Store, kind: Kind, stop: threading.Event, se
             try:
                 served.wait(kind, stop)
             except BringupError as error:
-                _say(kind, error, stop)
+                _report(kind, error, stop)
         except GoneError:
             continue
         except BringupError as error:
-            _say(kind, error, stop)
+            _report(kind, error, stop)
 
 
-def _say(kind: Kind, error: BringupError, stop: threading.Event) -> None:
+def _report(kind: Kind, error: BringupError, stop: threading.Event) -> None:
     if not stop.is_set():
         print(f"watch {kind.title}: {error}", file=sys.stderr, flush=True)
     stop.wait(_AGAIN_S)
@@ -424,8 +424,8 @@ def run(options: Options, stop: threading.Event) -> None:
     )
     settle_s = _SETTLE_S
     while not stop.is_set():
-        seen = store.changed.wait(_MODEL_CHECK_S)
-        if not any((model.refresh(), ports.refresh(), seen)):
+        observed = store.changed.wait(_MODEL_CHECK_S)
+        if not any((model.refresh(), ports.refresh(), observed)):
             continue
         stop.wait(settle_s)
         store.changed.clear()

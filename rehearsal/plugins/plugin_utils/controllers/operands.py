@@ -140,9 +140,9 @@ def rolled_out(item: Json) -> bool:
     """Tell whether all pods of a DaemonSet are ready and of its current revision."""
     status = item.get("status") or {}
     desired = status.get("desiredNumberScheduled", -1)
-    seen = status.get("observedGeneration", 0) >= item["metadata"].get("generation", 1)
+    observed = status.get("observedGeneration", 0) >= item["metadata"].get("generation", 1)
     return bool(
-        seen and status.get("numberReady", 0) == desired and (status.get("updatedNumberScheduled", 0) == desired)
+        observed and status.get("numberReady", 0) == desired and (status.get("updatedNumberScheduled", 0) == desired)
     )
 
 

@@ -321,8 +321,8 @@ class PodPrograms:
         """
         if key in run.real and key not in run.told:
             run.told.add(key)
-            said = last_lines(self._file(key))
-            print(f"pod {'/'.join(key)}: its program ended with {code}: {said}", file=sys.stderr, flush=True)
+            reported = last_lines(self._file(key))
+            print(f"pod {'/'.join(key)}: its program ended with {code}: {reported}", file=sys.stderr, flush=True)
 
     def _show(self, pod: Json, part: PodOutput) -> Change:
         namespace, name = key_of(pod)

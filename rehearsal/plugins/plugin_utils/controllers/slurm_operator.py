@@ -88,13 +88,13 @@ def _write_commands(directory: Path, nodes: Iterable[str], state: str) -> None:
     names = sorted(nodes)
     blocks = [_node(name, "DOWN+NOT_RESPONDING" if state == "nodes-down" else "IDLE+DYNAMIC_NORM") for name in names]
     shown = "\n".join(blocks) or "No nodes in the system"
-    silent = state == "silent"
-    said = "DOWN" if silent else "UP"
+    not_reporting = state == "silent"
+    reported = "DOWN" if not_reporting else "UP"
     texts = {
         "scontrol": [
             'case "$1" in',
-            f"ping) echo 'Slurmctld(primary) at slurm-controller is {said}'; exit {int(silent)};;",
-            f"show) {_fails(f'slurm_load_node error: {_SILENT}') if silent else _prints(shown)};;",
+            f"ping) echo 'Slurmctld(primary) at slurm-controller is {reported}'; exit {int(not_reporting)};;",
+            f"show) {_fails(f'slurm_load_node error: {_SILENT}') if not_reporting else _prints(shown)};;",
             "*) exit 1;;",
             "esac",
         ],

@@ -172,8 +172,8 @@ def _host_links(
         name = f"{node.name}/{hca.name}"
         place = places[name]
         if hca.cable.up and hca.physical_state == "LinkUp" and place.switch in switches:
-            silent = hca.state != "Active"
-            yield NetLink(adapters[name], 1, switches[place.switch], place.number, hca.cable, silent)
+            not_reporting = hca.state != "Active"
+            yield NetLink(adapters[name], 1, switches[place.switch], place.number, hca.cable, not_reporting)
 
 
 def _swapped_places(model: ClusterModel, wiring: Wiring) -> dict[str, Port]:
@@ -219,10 +219,10 @@ def net_text(net: Net) -> str:
 
 def console_start(net: Net) -> list[str]:
     """Return the console commands before the subnet managers start."""
-    silent = [f'Error "{link.node.ident}"[{link.port}] 100' for link in net.links if link.silent]
+    not_reporting = [f'Error "{link.node.ident}"[{link.port}] 100' for link in net.links if link.silent]
     errors = [f"{_counter(link, _SYMBOL_ERRORS)}{link.cable.errors}" for link in net.links if link.cable.errors]
     downed = [f"{_counter(link, _LINK_DOWNED)}{link.cable.downed}" for link in net.links if link.cable.downed]
-    return silent + errors + downed
+    return not_reporting + errors + downed
 
 
 def console_growth(net: Net) -> list[Growth]:
@@ -264,12 +264,12 @@ _LIMIT_S = 10.0
 class Console:
     """Both ends of the console. Output that was not requested here goes to the log, which is standard output."""
 
-    def __init__(self, told: int, said: int) -> None:
+    def __init__(self, messages: int, reported: int) -> None:
         """Take the file descriptors: the console's input, which others may write to as well, and its output."""
-        self.said = said
-        self._told = told
+        self.said = reported
+        self._told = messages
         self._asked = 0
-        os.set_blocking(said, False)
+        os.set_blocking(reported, False)
 
     def tell(self, line: str) -> None:
         """Send one line to the simulator."""

@@ -259,8 +259,8 @@ def _manager(
     within = " ".join(["env", *(quote(f"{name}={value}") for name, value in client.items())])
     wait = f"until [ -e {quote(str(directory / 'told'))} ]; do sleep 0.05; done"
     if number:
-        asked = f"{within} {quote(programs.paths['sminfo'])} 2>/dev/null | grep -q MASTER"
-        wait += f"; until {asked}; do sleep 0.2; done"
+        requested = f"{within} {quote(programs.paths['sminfo'])} 2>/dev/null | grep -q MASTER"
+        wait += f"; until {requested}; do sleep 0.2; done"
     name = "opensm-standby" if number else "opensm-master"
     run = (
         f"exec {within} {quote(programs.paths['opensm'])} -p {priority} -s 10 -D 0x82 -F opensm.conf "

@@ -36,14 +36,14 @@ def main(directory: Path) -> int:
 
 def _missing(script: dict[str, object], directory: Path) -> str:
     """Return what is still missing; empty if nothing is."""
-    active = _said(script, directory, "iblinkinfo", "-l").count("Active/")
+    active = _reported(script, directory, "iblinkinfo", "-l").count("Active/")
     if active != script["active_ends"]:
         return f"{active} of {script['active_ends']} link ends are Active"
-    managers = _said(script, directory, "saquery", "-s").count("EndPortLid") if script["managers"] else 0
+    managers = _reported(script, directory, "saquery", "-s").count("EndPortLid") if script["managers"] else 0
     return "" if managers == script["managers"] else f"{managers} of {script['managers']} subnet managers answer"
 
 
-def _said(script: dict[str, object], directory: Path, tool: str, *arguments: str) -> str:
+def _reported(script: dict[str, object], directory: Path, tool: str, *arguments: str) -> str:
     argv = [str(dict(script["tools"])[tool]), *arguments]  # type: ignore[call-overload]
     environment = {**os.environ, **dict(script["client"])}  # type: ignore[call-overload]
     try:

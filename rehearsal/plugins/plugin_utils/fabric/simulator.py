@@ -148,12 +148,12 @@ def main(directory: Path) -> int:
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe, 0o600)
     # Open for reading and writing: without a writer the simulator would get the end of its console.
-    told = os.open(pipe, os.O_RDWR)
+    reported = os.open(pipe, os.O_RDWR)
     simulator = subprocess.Popen(
-        [script["ibsim"], "-s", *script["sizes"], str(directory / NET_FILE)], stdin=told, stdout=subprocess.PIPE,
+        [script["ibsim"], "-s", *script["sizes"], str(directory / NET_FILE)], stdin=reported, stdout=subprocess.PIPE,
         cwd=directory, env={**os.environ, **script["environment"]}, preexec_fn=bound_to_parent(),
     )  # fmt: skip
-    console = Console(told, cast(IO[bytes], simulator.stdout).fileno())
+    console = Console(reported, cast(IO[bytes], simulator.stdout).fileno())
     deadline = monotonic() + _START_LIMIT_S
     while simulator.poll() is None and monotonic() < deadline and not serving(os.environ["IBSIM_SOCKNAME"]):
         console.pass_on()
@@ -173,7 +173,7 @@ def _serve(
     """Raise growing counters and respond to hosts until the simulator ends."""
     adapters = Adapters(directory.parent / "hosts", console)
     # Open for writing as well, so that it never reaches its end.
-    with open(os.open(directory / ASK, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0) as asked:
+    with open(os.open(directory / ASK, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0) as requested:
         began = monotonic()
         due = began
         while simulator.poll() is None:
@@ -184,10 +184,10 @@ def _serve(
                     console.tell(f"{counter['command']}{value}")
                 while under_load and (directory / LOADED).exists():
                     console.tell(under_load.pop())
-            waiting = [asked.fileno(), console.said]
+            waiting = [requested.fileno(), console.said]
             ready = select.select(waiting, [], [], max(due - monotonic(), 0.0))[0]
-            if asked.fileno() in ready:
-                for order in (asked.read(_MOST) or b"").decode(errors="replace").splitlines():
+            if requested.fileno() in ready:
+                for order in (requested.read(_MOST) or b"").decode(errors="replace").splitlines():
                     found = adapters.answer(order)
                     if found is not None:
                         give(directory / ANSWER, f"{found[0]}\n{found[1]}")

@@ -157,8 +157,8 @@ def _rack(rack: str, skus: Sequence[Sku], room: RoomState) -> dict[str, Any]:
 
 def _pdu(name: str, room: RoomState, number: int) -> dict[str, Any]:
     feed = room.feeds[number % len(room.feeds)]
-    stated = {"feed": feed, "capacity_kw": room.feed_kw} if room.feed_kw else {}
-    return {"name": name, "energized": name not in room.dead_pdus, **stated}
+    configured = {"feed": feed, "capacity_kw": room.feed_kw} if room.feed_kw else {}
+    return {"name": name, "energized": name not in room.dead_pdus, **configured}
 
 
 def _needs(skus: Sequence[Sku]) -> tuple[float, float, float]:

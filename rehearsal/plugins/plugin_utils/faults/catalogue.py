@@ -341,7 +341,7 @@ def refuse_unshown(
     hardware: Mapping[str, Sku],
     *,
     dra: bool,
-    asked: Collection[str],
+    requested: Collection[str],
 ) -> None:
     """Refuse faults that this cluster cannot show: a rehearsal with one would pass, and find nothing.
 
@@ -351,7 +351,7 @@ def refuse_unshown(
         model: the healthy cluster.
         hardware: the SKU facts of its hosts.
         dra: whether GPUs are allocated by claims.
-        asked: hosts whose BMC is queried, and racks whose PDUs are.
+        requested: hosts whose BMC is queried, and racks whose PDUs are.
 
     Raises:
         ProblemsError: every fault with the words that it needs and the cluster lacks.
@@ -365,19 +365,19 @@ def refuse_unshown(
             reason = f"needs {', '.join(lacks)}, which this cluster has not, so nothing would show it."
             hint = f"choose a world or SKU that has it (playbook rehearse_worlds), or another fault ({_LISTS})"
             problems.append(InputError(f"{FAULTS_VARIABLE} {fault.id!r}", reason, hint))
-        elif fault.subject not in asked:
-            problems += _not_asked(fault, asked)
+        elif fault.subject not in requested:
+            problems += _not_asked(fault, requested)
     if problems:
         raise ProblemsError(FAULTS_VARIABLE, tuple(problems))
 
 
-def _not_asked(fault: Fault, asked: Collection[str]) -> list[BringupError]:
+def _not_asked(fault: Fault, requested: Collection[str]) -> list[BringupError]:
     """Return why a fault does not show that only a BMC or a PDU reveals: that of its host or rack is not queried."""
     places = {".".join(change.at.split(".")[:2]) for change in fault.patch}
     lacks = [text for place, text in _SHOWN_BY.items() if place in places]
     if not lacks:
         return []
-    others = sorted(name for name in asked if fault.kind == "node")
+    others = sorted(name for name in requested if fault.kind == "node")
     hint = f"name a host that has one: {fault.id}@{others[0]}; " if others else ""
     reason = f"needs {lacks[0]}, which {fault.subject} has not here, so nothing would show it."
     return [InputError(f"{FAULTS_VARIABLE} {fault.id!r}", reason, f"{hint}{_INSTEAD[fault.kind]}")]

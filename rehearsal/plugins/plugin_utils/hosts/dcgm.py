@@ -100,8 +100,8 @@ def health(node: Node) -> tuple[str, int]:
         return "Error: Health watches not enabled. Please enable watches. \n", 253
     body: dict[str, Any] = {"Overall Health": {"value": node.dcgm_health}}
     if node.dcgm_health != "Healthy":
-        said = f"{node.dcgm_health} - Detected more than 8 PCIe replays per minute for GPU 0"
-        body["GPU"] = {"children": {"0": {"children": {"PCIe": {"value": said}}, "value": node.dcgm_health}}}
+        reported = f"{node.dcgm_health} - Detected more than 8 PCIe replays per minute for GPU 0"
+        body["GPU"] = {"children": {"0": {"children": {"PCIe": {"value": reported}}, "value": node.dcgm_health}}}
     return json.dumps({"body": body, "header": ["Health Monitor Report"]}, indent="\t") + "\n", 0
 
 

@@ -40,7 +40,7 @@ def run_enclosed(root: Path, host: str, command: str, stdin: bytes = b"") -> tup
         code, stdout, stderr = _run_alone(root, host, command, stdin)
     else:
         with resident:
-            code, stdout, stderr = _asked(resident, host, command, stdin)
+            code, stdout, stderr = _requested(resident, host, command, stdin)
     first = stderr.decode("utf-8", "replace")
     if code == REFUSED and first.startswith(REFUSAL_PREFIX):
         reason = first.removeprefix(REFUSAL_PREFIX).strip()
@@ -70,7 +70,7 @@ def _run_alone(root: Path, host: str, command: str, stdin: bytes) -> tuple[int, 
     return process.returncode, stdout, stderr
 
 
-def _asked(resident: socket.socket, host: str, command: str, stdin: bytes) -> tuple[int, bytes, bytes]:
+def _requested(resident: socket.socket, host: str, command: str, stdin: bytes) -> tuple[int, bytes, bytes]:
     try:
         return ask(resident, host, command, stdin)
     except ConnectionError as error:

@@ -280,8 +280,8 @@ def _drop_capabilities() -> None:
     kept = sum(1 << capability for capability in _KEPT_CAPABILITIES)
     header, sets = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
     _call("capget", "reading capabilities", header, sets)
-    for index, held in enumerate(sets):
-        sets[index] = held & (kept >> 32 * (index // 3)) & 0xFFFFFFFF
+    for index, on_hold in enumerate(sets):
+        sets[index] = on_hold & (kept >> 32 * (index // 3)) & 0xFFFFFFFF
     _call("capset", "dropping capabilities", header, sets)
 
 
@@ -365,14 +365,14 @@ def start(rehearsal: str, host: str, command: str, become: Become = run_shell) -
         become: called in the process of the command, on the host; replaces or ends it.
     """
     _separate(as_user=_IS_USER)
-    (ready, tell), (heard, bound) = os.pipe(), os.pipe()
+    (ready, report), (received, bound) = os.pipe(), os.pipe()
     if (child := os.fork()) == 0:
-        os.close(tell)
+        os.close(report)
         _guarded(rehearsal, host, command, ready, bound, become)
     os.close(bound)
     # Inside its namespace a child cannot check whether its parent exists, so it continues only once it is bound to it.
-    os.read(heard, 1)
-    os.write(tell, b"1")
+    os.read(received, 1)
+    os.write(report, b"1")
     return child
 
 

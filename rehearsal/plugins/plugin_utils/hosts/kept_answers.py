@@ -61,8 +61,8 @@ class HostFiles:
         """Read the state of the files below `home`. `marks` are those of changes to the host."""
         self.seen_at = time.monotonic()
         self._bin = f"{home}/bin"
-        self._tools = {seen[0]: seen for seen in seen_below(self._bin)}
-        self._out = [(seen[0].rpartition("/")[2], seen) for seen in seen_below(f"{home}/out")]
+        self._tools = {observed[0]: observed for observed in seen_below(self._bin)}
+        self._out = [(observed[0].rpartition("/")[2], observed) for observed in seen_below(f"{home}/out")]
         self._marks = list(marks)
         self._scripts: dict[str, _Named] = {}
 
@@ -89,7 +89,9 @@ class HostFiles:
     def _named_by(self, text: str) -> _Named:
         patterns = {_SLOT.sub("*", found) for found in _FILLED.findall(text)}
         files = tuple(
-            seen for name, seen in self._out if name in text or any(fnmatchcase(name, pattern) for pattern in patterns)
+            observed
+            for name, observed in self._out
+            if name in text or any(fnmatchcase(name, pattern) for pattern in patterns)
         )
         tools = frozenset(self._tools.keys() & set(_WORD.findall(text)))
         return _Named(tools, files, _ASKS_NAME.search(text) is not None)
@@ -106,11 +108,11 @@ def _below(directory: str, path: str) -> Iterable[Seen]:
     except FileNotFoundError:
         return
     for entry in entries:
-        seen = entry.stat(follow_symlinks=False)
-        if stat.S_ISDIR(seen.st_mode):
+        observed = entry.stat(follow_symlinks=False)
+        if stat.S_ISDIR(observed.st_mode):
             yield from _below(entry.path, f"{path}{entry.name}/")
-        elif stat.S_ISREG(seen.st_mode):
-            yield (f"{path}{entry.name}", seen.st_ino, seen.st_size, seen.st_mode, seen.st_mtime_ns)
+        elif stat.S_ISREG(observed.st_mode):
+            yield (f"{path}{entry.name}", observed.st_ino, observed.st_size, observed.st_mode, observed.st_mtime_ns)
 
 
 NOT_KEPT = (
@@ -202,12 +204,12 @@ class KeptAnswers:
 
     def keep(self) -> None:
         """Save the output of programs that ended with 0 and were read completely. Others run again next time."""
-        for heard in self._heard:
-            said = heard.said()
-            if said is not None:
+        for received in self._heard:
+            reported = received.said()
+            if reported is not None:
                 # Without space it runs again, too.
                 with suppress(OSError):
-                    _write(heard.path, *said)
+                    _write(received.path, *reported)
 
 
 class _Heard:
@@ -219,13 +221,13 @@ class _Heard:
         self._said: list[list[bytes]] = [[], []]
         self._ends: list[int] = []
         self._threads: list[threading.Thread] = []
-        for name, said in zip(("stdout", "stderr"), self._said, strict=True):
+        for name, reported in zip(("stdout", "stderr"), self._said, strict=True):
             ours, theirs = os.pipe()
             # The copy has to reach its end when the program's own output does.
             source: IO[bytes] = getattr(process, name)
             setattr(process, name, os.fdopen(ours, "rb"))
-            told = (source, theirs, said, self._ends)
-            self._threads.append(threading.Thread(target=_pass_on, args=told, daemon=True))
+            messages = (source, theirs, reported, self._ends)
+            self._threads.append(threading.Thread(target=_pass_on, args=messages, daemon=True))
             self._threads[-1].start()
 
     def said(self) -> tuple[bytes, bytes] | None:
@@ -248,11 +250,11 @@ def _only_binds(between: Any) -> bool:
     return isinstance(between, partial) and getattr(between.func, "__name__", "") == _BINDS
 
 
-def _pass_on(source: IO[bytes], target: int, said: list[bytes], ends: list[int]) -> None:
+def _pass_on(source: IO[bytes], target: int, reported: list[bytes], ends: list[int]) -> None:
     # The reader may stop before the end.
     with suppress(OSError), source, open(target, "wb", 0) as copy:
         while chunk := os.read(source.fileno(), _CHUNK):
-            said.append(chunk)
+            reported.append(chunk)
             left = memoryview(chunk)
             while left:
                 left = left[copy.write(left) :]

@@ -52,7 +52,7 @@ def python_on_input(command: str, *, sudo_is_plain: bool) -> list[str] | None:
 
     Ansible sends a module as `/bin/sh -c '<sudo> /bin/sh -c "echo BECOME-SUCCESS-... ; <python>"'`.
     """
-    said: list[str] = []
+    reported: list[str] = []
     try:
         words = shlex.split(command)
         while words != [sys.executable]:
@@ -60,13 +60,13 @@ def python_on_input(command: str, *, sudo_is_plain: bool) -> list[str] | None:
                 words = words[len(_SUDO) :]
             elif words[:2] == _SHELL and len(words) == 3:
                 become = _BECOME.fullmatch(words[2])
-                said += [become.group(1)] if become else []
+                reported += [become.group(1)] if become else []
                 words = shlex.split(become.group(2) if become else words[2])
             else:
                 return None
     except ValueError:
         return None
-    return said
+    return reported
 
 
 class _Host:
@@ -76,14 +76,14 @@ class _Host:
         self._sudo, self._commands = sudo, commands
 
     def become(self, host: str, command: str) -> NoReturn:
-        said = python_on_input(command, sudo_is_plain=self._has_plain_sudo())
-        if said is None:
+        reported = python_on_input(command, sudo_is_plain=self._has_plain_sudo())
+        if reported is None:
             enclosure.run_shell(host, command)
         # Lock and socket belong to the process that waits for this one.
         os.closerange(FDS, _MOST_FILES)
         os.environ.clear()
         os.environ.update(enclosure.login(host))
-        os.write(1, "".join(f"{line}\n" for line in said).encode())
+        os.write(1, "".join(f"{line}\n" for line in reported).encode())
         answers = KeptAnswers(self._commands)
         answers.offer()
         # Exit status after a traceback.
@@ -173,19 +173,19 @@ def _received(connection: socket.socket) -> tuple[Order, list[int]]:
 
 def _followed(connection: socket.socket, rehearsal: str, order: Order, host: _Host) -> int:
     lock = enclosure.lock_file(rehearsal, order.host)
-    asked = select.poll()
-    asked.register(connection, select.POLLIN)
+    requested = select.poll()
+    requested.register(connection, select.POLLIN)
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
         except BlockingIOError:
-            if asked.poll(_TURN_MS):
+            if requested.poll(_TURN_MS):
                 return enclosure.REFUSED
     first = enclosure.start(rehearsal, order.host, order.command, host.become)
     ended = os.pidfd_open(first)
-    asked.register(ended, select.POLLIN)
-    if ended not in dict(asked.poll()):
+    requested.register(ended, select.POLLIN)
+    if ended not in dict(requested.poll()):
         # The client closed the connection. With the first process of the namespace all others end.
         signal.pidfd_send_signal(ended, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])

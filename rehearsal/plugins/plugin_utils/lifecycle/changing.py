@@ -85,8 +85,8 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
         raise InputError(
             FAULTS_VARIABLE, f"set already: {', '.join(twice)}.", f"lift it first (-e {_LIFT}=<fault>), or leave it out"
         )
-    asked = asked_of(bmc_directory(directory))
-    refuse_unshown(fresh, load_catalogue(), healthy, hardware, dra=True, asked=asked)
+    requested = asked_of(bmc_directory(directory))
+    refuse_unshown(fresh, load_catalogue(), healthy, hardware, dra=True, requested=requested)
     _refuse_what_a_start_needs(healthy, (*fresh, *gone))
     changed = replace(spec, faults=(*left, *fresh))
     before, after = _model(healthy, spec.faults), _model(healthy, changed.faults)

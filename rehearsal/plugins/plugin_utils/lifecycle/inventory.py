@@ -37,7 +37,7 @@ def fault_notes(faults: tuple[str, ...]) -> tuple[str, ...]:
 
 def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, Any]:
     """Return the inventory as plain data."""
-    stated = request.inventory
+    configured = request.inventory
     # As variables of hosts, which override group variables beside a copy of the file.
     simulation = {
         "ansible_connection": CONNECTION,
@@ -48,7 +48,7 @@ def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, A
         "ansible_connection": "local",
         "ansible_python_interpreter": sys.executable,
         "gpufleet_rehearsal_dir": str(rehearsal.directory),
-        "gpufleet_group": stated.group,
+        "gpufleet_group": configured.group,
         "gpufleet_site_name": request.site_name,
         "gpufleet_kubeconfig": str(rehearsal.kubeconfig),
         "gpufleet_context": "",
@@ -66,19 +66,19 @@ def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, A
         own: dict[str, Any] = {"gpufleet_sku": node.sku, "gpufleet_rack": node.rack, "gpufleet_node_name": node.name}
         own |= {"gpufleet_hcas": list(node.hcas)} if node.hcas else {}
         own |= {"gpufleet_bmc": rehearsal.bmcs[node.name]} if rehearsal.bmcs.get(node.name) else {}
-        hosts[node.name] = {**stated.hosts.get(node.name, {}), **own, **simulation}
+        hosts[node.name] = {**configured.hosts.get(node.name, {}), **own, **simulation}
     others = {
         # No task reaches them, so they connect to the first simulated host.
-        name: {**stated.hosts.get(name, {}), **simulation, "gpufleet_rehearsal_host": rehearsal.hosts[0].name}
+        name: {**configured.hosts.get(name, {}), **simulation, "gpufleet_rehearsal_host": rehearsal.hosts[0].name}
         for name in request.site.other_hosts
     }
-    groups = {name: {"hosts": dict.fromkeys(members)} for name, members in stated.groups.items()}
-    everywhere = {name: value for name, value in stated.everywhere.items() if name not in controller}
-    everywhere["gpufleet_group"] = stated.group
+    groups = {name: {"hosts": dict.fromkeys(members)} for name, members in configured.groups.items()}
+    everywhere = {name: value for name, value in configured.everywhere.items() if name not in controller}
+    everywhere["gpufleet_group"] = configured.group
     return {
         "all": {"vars": everywhere, "hosts": {"localhost": controller, **others}},
         **groups,
-        stated.group: {"hosts": hosts},
+        configured.group: {"hosts": hosts},
     }
 
 

@@ -69,7 +69,7 @@ def charts_of(directories: Sequence[Path]) -> list[dict[str, Any]]:
 
 def _workloads(entry: dict[str, Any] | None) -> list[dict[str, str]]:
     """Return the workloads that a registry entry lists. The stand-in of an unknown chart creates these."""
-    return [dict(stated) for stated in _list(entry or {}, "workloads")]
+    return [dict(configured) for configured in _list(entry or {}, "workloads")]
 
 
 def _built(directories: Sequence[Path], registry: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
@@ -138,8 +138,8 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     healthy = healthy_cluster(plain, hardware)
     catalogue = load_catalogue()
     spec = replace(plain, faults=choose_faults(request.faults, healthy, catalogue))
-    asked = {*request.bmcs, *(rack.name for rack in healthy.racks if request.pdus)}
-    refuse_unshown(spec.faults, catalogue, healthy, hardware, dra=request.dra, asked=asked)
+    requested = {*request.bmcs, *(rack.name for rack in healthy.racks if request.pdus)}
+    refuse_unshown(spec.faults, catalogue, healthy, hardware, dra=request.dra, requested=requested)
     model = build_model(spec, hardware)
     model_file = request.directory / MODEL_FILE
     write_spec(spec, model_file)

@@ -626,14 +626,14 @@ class Node:
     @property
     def advertised_gpus(self) -> int:
         """Number of GPUs that the device plugin offers."""
-        told = self.kubernetes.device_plugin_gpus
-        return len(self.working_gpus) if told is None else told
+        reported = self.kubernetes.device_plugin_gpus
+        return len(self.working_gpus) if reported is None else reported
 
     @property
     def dra_device_count(self) -> int:
         """Number of GPUs in the DRA driver's ResourceSlice."""
-        told = self.kubernetes.dra_devices
-        return len(self.working_gpus) if told is None else told
+        reported = self.kubernetes.dra_devices
+        return len(self.working_gpus) if reported is None else reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

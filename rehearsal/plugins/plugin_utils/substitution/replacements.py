@@ -212,28 +212,35 @@ def _node_names(simulation: Simulation) -> Replacement | None:
 
 
 def _facility_record(simulation: Simulation) -> Replacement:
-    stated = simulation.site.option("facility", "record")
+    configured = simulation.site.option("facility", "record")
     drawn = {"facility": dict(simulation.facility)}
-    if not stated:
+    if not configured:
         note = "facility record: drawn for this rehearsal, because gpufleet_settings.facility.record is not stated"
         return Replacement(note=note, settings=drawn)
     # A missing record is not replaced: the gate fails on it, as it does on real hosts.
-    problem = _unreadable(Path(str(stated)).expanduser())
+    problem = _unreadable(Path(str(configured)).expanduser())
     if problem:
-        return Replacement(note=f"facility record: the site's own, {stated}, which cannot be read: {problem}")
+        return Replacement(note=f"facility record: the site's own, {configured}, which cannot be read: {problem}")
     if simulation.facility_fault:
-        note = f"facility record: drawn for this rehearsal and not {stated}, because a fault of this rehearsal is in it"
+        note = (
+            f"facility record: drawn for this rehearsal and not {configured}, because a fault of this "
+            "rehearsal is in it"
+        )
         return Replacement(note=note, settings=drawn)
-    return Replacement(note=f"facility record: the site's own, {stated}")
+    return Replacement(note=f"facility record: the site's own, {configured}")
 
 
 def _bmcs(simulation: Simulation) -> Replacement | None:
     # PDUs in the site's settings are real, so none is queried.
-    silent: dict[str, Mapping[str, Any]] = {"pdu-feeds": {"pdus": {}}}
+    not_reporting: dict[str, Mapping[str, Any]] = {"pdu-feeds": {"pdus": {}}}
     if not simulation.bmcs:
-        return Replacement(note="BMCs and PDUs: none is asked", settings=silent) if _states_pdus(simulation) else None
+        return (
+            Replacement(note="BMCs and PDUs: none is asked", settings=not_reporting)
+            if _states_pdus(simulation)
+            else None
+        )
     note = f"BMCs: {simulation.bmcs} simulated, Redfish over TLS on 127.0.0.1; no BMC or PDU of the site is contacted"
-    return Replacement(note=note, settings={"bmc-reached": simulation.bmc_access, **silent})
+    return Replacement(note=note, settings={"bmc-reached": simulation.bmc_access, **not_reporting})
 
 
 def _states_pdus(simulation: Simulation) -> bool:
@@ -251,8 +258,8 @@ def _unreadable(path: Path) -> str:
 def _cabling_plan(simulation: Simulation) -> Replacement | None:
     if not simulation.cabling:
         return None
-    stated = simulation.site.option("fabric", "plan")
-    other = str(stated) if stated else "the one generated from the inventory"
+    configured = simulation.site.option("fabric", "plan")
+    other = str(configured) if configured else "the one generated from the inventory"
     fastest = max((hca.rate_gbps for node in simulation.model.nodes for hca in node.hcas), default=0)
     slower = f", with HDR links ({_SIMULATED_GBPS} Gb/s; the simulator has none of {fastest} Gb/s)"
     return Replacement(
@@ -262,13 +269,13 @@ def _cabling_plan(simulation: Simulation) -> Replacement | None:
 
 
 def _criteria(simulation: Simulation) -> Replacement:
-    stated, usual = simulation.site.criteria, simulation.site.default_criteria
-    if not stated:
+    configured, usual = simulation.site.criteria, simulation.site.default_criteria
+    if not configured:
         note = f"criteria: {_listed(usual)}, because gpufleet_criteria is empty"
         return Replacement(note=note)
-    unused = {key: value for key, value in usual.items() if stated.get(key) != value}
+    unused = {key: value for key, value in usual.items() if configured.get(key) != value}
     differs = f"; the rehearsal's own are not used: {_listed(unused)}" if unused else ""
-    return Replacement(note=f"criteria: as the site states them, {_listed(stated)}{differs}")
+    return Replacement(note=f"criteria: as the site states them, {_listed(configured)}{differs}")
 
 
 def _listed(values: Mapping[str, Any]) -> str:
@@ -289,10 +296,10 @@ def _time_limits(simulation: Simulation) -> Replacement:
     if simulation.fabric or simulation.cabling:
         settings = {"fabric": {"interval_s": COUNTER_INTERVAL_S}, **settings}
     replaced = [
-        f"{gate}.{name} {stated}"
+        f"{gate}.{name} {configured}"
         for gate, options in settings.items()
         for name, value in options.items()
-        if (stated := simulation.site.option(gate, name)) is not None and stated != value
+        if (configured := simulation.site.option(gate, name)) is not None and configured != value
     ]
     words = "time limits and sizes that this machine can do" if simulation.full else "short ones"
     if any(name in settings["inference_acceptance"] for name in AT_ONCE):

@@ -199,8 +199,10 @@ class Fetching:
         except DeadlineError as error:
             raise self.failed(str(error)) from error
         if code != 0:
-            said = output.strip().splitlines()
-            raise self.failed(f"`{' '.join(argv[:2])} ...` ended with {code}: {said[-1] if said else 'no output'}.")
+            reported = output.strip().splitlines()
+            raise self.failed(
+                f"`{' '.join(argv[:2])} ...` ended with {code}: {reported[-1] if reported else 'no output'}."
+            )
         return output
 
     def failed(self, reason: str) -> UnavailableError:

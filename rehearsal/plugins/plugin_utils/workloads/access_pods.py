@@ -64,10 +64,10 @@ def _with_slices(node: Node, profile: str, count: int) -> PodOutput:
 
 def _count(pod: Json, context: SimContext) -> int:
     limits = (pod["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
-    asked = sum(int(amount) for name, amount in limits.items() if name.startswith("nvidia.com/"))
+    requested = sum(int(amount) for name, amount in limits.items() if name.startswith("nvidia.com/"))
     claims = (pod.get("status") or {}).get("resourceClaimStatuses") or []
     names = [(pod["metadata"]["namespace"], str(claim.get("resourceClaimName", ""))) for claim in claims]
-    return asked or sum(len(context.claimed.get(name, ())) for name in names)
+    return requested or sum(len(context.claimed.get(name, ())) for name in names)
 
 
 SIMULATOR = PodSimulator(name="gpu-access", handles=handles, simulate=simulate)

@@ -247,9 +247,9 @@ def _computed(name: str, pod: Json, words: list[str], node: Node, context: SimCo
     if how.benchmark == "hangs":
         return PodOutput(lines=start, exit_code=None)
     if how.benchmark == "crashes":
-        told = "aiperf.common.exceptions.InitializationError: Failed to configure all services"
+        reported = "aiperf.common.exceptions.InitializationError: Failed to configure all services"
         return PodOutput(
-            lines=(*start, (STDERR, "Traceback (most recent call last):"), (STDERR, told)),
+            lines=(*start, (STDERR, "Traceback (most recent call last):"), (STDERR, reported)),
             exit_code=_CRASHED,
             run_s=run_s,
         )

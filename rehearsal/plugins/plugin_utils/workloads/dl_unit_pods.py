@@ -57,8 +57,8 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
     if node.unit_test == "image-missing":
         return {name: PodOutput(exit_code=None, fault="ImagePullBackOff")}
     if not context.model.stack.unit_torch:
-        said = ("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'torch'")
-        return {name: PodOutput(lines=tuple((STDERR, line) for line in said), exit_code=1)}
+        reported = ("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'torch'")
+        return {name: PodOutput(lines=tuple((STDERR, line) for line in reported), exit_code=1)}
     words = (word.partition("=") for word in words_of(pod) if word.startswith("--"))
     options = {name: value for name, _mark, value in words}
     draw = random.Random(f"{context.model.seed}/{group.name}/{node.name}/dl-unit")

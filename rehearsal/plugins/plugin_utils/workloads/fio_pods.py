@@ -69,9 +69,9 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
     whole = context.model.stack
     for job in document["jobs"]:
         _scale_job(job, node, performance().storage, whole.storage_speed, draw.gauss(0, whole.storage_noise))
-    said, ended = _corrupted(document, env_of(pod)) if node.storage.corrupts else ([], 0)
+    reported, ended = _corrupted(document, env_of(pod)) if node.storage.corrupts else ([], 0)
     text = json.dumps(document, indent=2)
-    printed = [*before, *said, *text.split("\n"), *([*after[:-1], f"{_MARK} end 1"] if ended else after)]
+    printed = [*before, *reported, *text.split("\n"), *([*after[:-1], f"{_MARK} end 1"] if ended else after)]
     lines += [(STDOUT, line) for line in printed]
     return {pod["metadata"]["name"]: PodOutput(lines=tuple(lines), exit_code=ended, run_s=_RUN_S)}
 
@@ -101,8 +101,8 @@ def put_sample(pod: Json, context: SimContext, sample: tuple[int, str, str]) -> 
 
 def _key(pod: Json, context: SimContext) -> tuple[str, ...]:
     own = ("STORAGE_NODE", "STORAGE_RUN")
-    asked = (f"{key}={value}" for key, value in sorted(env_of(pod).items()) if key not in own)
-    return (str(context.directory), *words_of(pod), *asked)
+    requested = (f"{key}={value}" for key, value in sorted(env_of(pod).items()) if key not in own)
+    return (str(context.directory), *words_of(pod), *requested)
 
 
 def _provide_fio(programs: Path) -> None:

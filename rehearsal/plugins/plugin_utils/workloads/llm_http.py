@@ -106,14 +106,14 @@ def _nth(number: int, every: int) -> bool:
     return every > 0 and number % every == every - 1
 
 
-def completion_text(prompt: str, tokens: int, serving: Serving, engine: int, asked: int) -> tuple[str, int]:
+def completion_text(prompt: str, tokens: int, serving: Serving, engine: int, requested: int) -> tuple[str, int]:
     """Return the continuation of a prompt and its number of tokens: it continues to count from the last number.
 
-    `engine` is the copy of the model that responds, `asked` the number of its earlier requests.
+    `engine` is the copy of the model that responds, `requested` the number of its earlier requests.
     """
     if serving.odd_engine not in (-1, engine):
         serving = replace(serving, answer="right")
-    if serving.answer == "unsteady" and asked % 2:
+    if serving.answer == "unsteady" and requested % 2:
         return completion_text(prompt, tokens - 4, replace(serving, answer="right"), engine, 0)
     if serving.answer == "empty":
         return "", 0
@@ -226,26 +226,28 @@ class LlmServer:
         usage = _usage(len(prompt.split()), count)
         return {"id": "cmpl-1", "object": "text_completion", "model": self.model, "choices": [choice], "usage": usage}
 
-    async def _stream(self, path: str, body: Json, found: Completion, asked: int, writer: asyncio.StreamWriter) -> None:
+    async def _stream(
+        self, path: str, body: Json, found: Completion, requested: int, writer: asyncio.StreamWriter
+    ) -> None:
         chat = path.endswith("/chat/completions")
         _send_head(writer, 200, "text/event-stream", {"Transfer-Encoding": "chunked"})
         began_at = monotonic()
         prompt = len(str(body.get("prompt") or (body.get("messages") or [{}])[-1].get("content")))
-        async for event in self._events(chat, found, asked, began_at):
+        async for event in self._events(chat, found, requested, began_at):
             _chunk(writer, event)
             await writer.drain()
         if (body.get("stream_options") or {}).get("include_usage"):
             _chunk(writer, {**self._event(), "choices": [], "usage": _usage(prompt, found.tokens)})
         _chunk(writer, None)
 
-    async def _events(self, chat: bool, found: Completion, asked: int, began_at: float) -> AsyncIterator[Json]:
+    async def _events(self, chat: bool, found: Completion, requested: int, began_at: float) -> AsyncIterator[Json]:
         for number in range(found.tokens):
             due_s = (found.ttft_ms + number * found.tpot_ms) / 1000
             # Sleep until the due time, so that a delay of one token on a busy machine does not delay the next.
             await asyncio.sleep(max(0.0, began_at + due_s - monotonic()))
             content: Json = {"delta": {"content": "a"}} if chat else {"text": "a"}
             yield {**self._event(), "choices": [{"index": 0, **content, "finish_reason": None}]}
-        finish = "length" if found.tokens == asked else "stop"
+        finish = "length" if found.tokens == requested else "stop"
         end: Json = {"delta": {}} if chat else {"text": ""}
         yield {**self._event(), "choices": [{"index": 0, **end, "finish_reason": finish}]}
 
@@ -331,6 +333,6 @@ def write_tokenizer(directory: Path) -> Path:
 
 def _letters() -> list[str]:
     """Return a character for each byte: the byte itself if it is printable, else one beyond 255."""
-    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = [byte for byte in range(256) if byte not in seen]
-    return [chr(byte) if byte in seen else chr(256 + hidden.index(byte)) for byte in range(256)]
+    observed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in observed]
+    return [chr(byte) if byte in observed else chr(256 + hidden.index(byte)) for byte in range(256)]

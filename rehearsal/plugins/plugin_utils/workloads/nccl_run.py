@@ -173,8 +173,8 @@ class _NcclRun:
 
     def _asks_for_sharp(self, fabric: str, domains: Sequence[Sequence[Host]]) -> bool:
         """Return whether NCCL's plugin requests SHARP jobs: if enabled, and between nodes that all have InfiniBand."""
-        asked = self.run.env.get("NCCL_COLLNET_ENABLE") == "1" and fabric == "infiniband" and not self.run.split
-        return asked and len(domains) > 1 and all(host.adapters for host in self.hosts)
+        requested = self.run.env.get("NCCL_COLLNET_ENABLE") == "1" and fabric == "infiniband" and not self.run.split
+        return requested and len(domains) > 1 and all(host.adapters for host in self.hosts)
 
     def simulate(self, run_s: float) -> RunOutput:
         self._say(heading(self.run, self.ranks, self.data))
@@ -328,14 +328,14 @@ def _published(run: Benchmark, model: ClusterModel, hosts: Sequence[Host]) -> fl
 
     It holds for all adapters and NCCL's own choice.
     """
-    told = model.nccl.busbw_gbps
+    reported = model.nccl.busbw_gbps
     alike = run.env.get("NCCL_ALGO", "") == model.nccl.algorithm and "NCCL_P2P_DISABLE" not in run.env
     alike = alike and not run.split and run.env.get("NCCL_MNNVL_ENABLE") != "0"
     whole = all(len(host.adapters) == len(host.node.hcas) for host in hosts) or len(hosts) == 1
-    if not told or not whole or not alike or run.collective != "AllReduce":
+    if not reported or not whole or not alike or run.collective != "AllReduce":
         return 0.0
     slowest = min(_part_of(host, model) for host in hosts)
-    return told.get(str(len(hosts)), told.get("*", 0.0)) * slowest
+    return reported.get(str(len(hosts)), reported.get("*", 0.0)) * slowest
 
 
 def _part_of(host: Host, model: ClusterModel) -> float:

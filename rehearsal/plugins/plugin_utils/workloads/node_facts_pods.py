@@ -35,10 +35,10 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
     node = context.model.node(pod["spec"]["nodeName"])
     lines: list[str] = []
     for tool in _ASKED.findall(" ".join(words_of(pod))):
-        said = _SAYS[tool](node) if tool in _SAYS else ""
-        rc = 0 if said else 127
-        trouble = "" if said else f"timeout: failed to run command: {tool}: No such file or directory"
-        lines += [f"gpufleet-begin {tool} {rc}", *said.splitlines(), ""]
+        reported = _SAYS[tool](node) if tool in _SAYS else ""
+        rc = 0 if reported else 127
+        trouble = "" if reported else f"timeout: failed to run command: {tool}: No such file or directory"
+        lines += [f"gpufleet-begin {tool} {rc}", *reported.splitlines(), ""]
         lines += [f"gpufleet-stderr {tool}", trouble, "", f"gpufleet-end {tool}"]
     lines.append("gpufleet-done")
     return {pod["metadata"]["name"]: PodOutput(lines=tuple((STDOUT, line) for line in lines))}

@@ -213,8 +213,10 @@ def find_host(
         KeyError: the model has no such node.
     """
     node = model.node(place.node)
-    seen = place.adapters > 0 and node.performance.rdma_devices
-    active = [_named(hca, node) for hca in node.present_hcas if hca.state == "Active" and hca.cable.up] if seen else []
+    observed = place.adapters > 0 and node.performance.rdma_devices
+    active = (
+        [_named(hca, node) for hca in node.present_hcas if hca.state == "Active" and hca.cable.up] if observed else []
+    )
     if node.kubernetes.adapter_units == "each":
         active = active[: place.adapters]
     # The filter applies to NCCL's own network. Plugins ignore it.

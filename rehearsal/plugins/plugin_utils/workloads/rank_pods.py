@@ -74,8 +74,8 @@ class _Rank:
         annotations = self.pod["metadata"].get("annotations") or {}
         names = [name for name in annotations.get(_MULTUS, "").split(",") if name.strip()]
         interfaces = [f"net{number}" for number in range(1, len(names) + 1)]
-        stated = json.loads(annotations.get(_GKE) or "[]")
-        interfaces += [entry["interfaceName"] for entry in stated if entry["interfaceName"] != _DEFAULT]
+        configured = json.loads(annotations.get(_GKE) or "[]")
+        interfaces += [entry["interfaceName"] for entry in configured if entry["interfaceName"] != _DEFAULT]
         return {name: f"10.{number}.{rank // 256}.{rank % 256}" for number, name in enumerate(interfaces, 1)}
 
     def _devices(self) -> list[str]:

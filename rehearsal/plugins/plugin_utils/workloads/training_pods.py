@@ -59,8 +59,8 @@ class DeviceStates:
 
     def pace_at(self, seconds: float) -> float:
         """Return the share of its rate that the GPU has after `seconds` of load, from held_down."""
-        held = self.gpu.held_down
-        return 1 - held.share * (1 - held.clock) if held.reason and seconds >= held.after_s else 1.0
+        on_hold = self.gpu.held_down
+        return 1 - on_hold.share * (1 - on_hold.clock) if on_hold.reason and seconds >= on_hold.after_s else 1.0
 
     def lines(self, load_s: float) -> list[dict[str, Any]]:
         """Return the states during a load: one sample per second, ten in a line."""
@@ -69,16 +69,16 @@ class DeviceStates:
 
     def _line(self, number: int, at_s: float, load_s: float) -> dict[str, Any]:
         samples = max(1, round(min(_PERIOD_S, at_s - (number - 1) * _PERIOD_S)))
-        held = self.gpu.held_down
-        active = round(samples * held.share) if held.reason and at_s > held.after_s else 0
-        reasons = {held.reason: active} if active else {}
-        if active and held.reason.startswith("hw_"):
+        on_hold = self.gpu.held_down
+        active = round(samples * on_hold.share) if on_hold.reason and at_s > on_hold.after_s else 0
+        reasons = {on_hold.reason: active} if active else {}
+        if active and on_hold.reason.startswith("hw_"):
             reasons["hw_slowdown"] = active
         if active < samples and self.gpu.compute >= 1.0:
             reasons["sw_power_cap"] = samples - active
         part = (self.pace_at(at_s) if active else 1.0) * min(1.0, self.gpu.compute)
         clock = self.facts.clock_max_mhz * self.facts.busy_clock * part * (1 + self.draw.gauss(0.0, 0.008))
-        heat = self.facts.temperature_c + (20.0 if "thermal" in held.reason else 0.0)
+        heat = self.facts.temperature_c + (20.0 if "thermal" in on_hold.reason else 0.0)
         return {
             "number": number, "at_s": round(at_s, 3), "samples": samples, "clock_mhz": round(clock, 1),
             "clock_min_mhz": round(clock * 0.97), "power_w": round(self.facts.power_limit_w * 0.99 * part, 1),
@@ -246,14 +246,16 @@ class TrainingLog:
     def _log(self, place: int, mine: Sequence[list[str]]) -> list[str]:
         """Return the log of a pod: its own lines, then those of its ranks, interleaved."""
         longest = max((len(lines_of_rank) for lines_of_rank in mine), default=0)
-        said = [
+        reported = [
             json.dumps(
                 {"schema_version": 2, "event": "pod", "phase": phase, "index": place, "at": round(at, 3)},
                 separators=(",", ":"),
             )
             for phase, at in self.phases[place].items()
         ]
-        lines = said + [lines_of_rank[n] for n in range(longest) for lines_of_rank in mine if n < len(lines_of_rank)]
+        lines = reported + [
+            lines_of_rank[n] for n in range(longest) for lines_of_rank in mine if n < len(lines_of_rank)
+        ]
         if self.nodes[place].training.log_cut:
             lines = lines[: len(lines) * 4 // 5]
             lines[-1] = lines[-1][: len(lines[-1]) // 2]
@@ -381,8 +383,8 @@ class TrainingLog:
         jolt = 1 + (training.jitter if stretch.count == 1 and number % _JITTER_EVERY == 0 else 0.0)
         warming = _WARMING[number - 1] if number <= len(_WARMING) else 1.0
         noise = 1 + self._noise(self.data.training.step_noise / math.sqrt(stretch.count))
-        held = DeviceStates(rank.gpu, self.data.training, self.draw).pace_at(stretch.at_s)
-        return self.usual[rank.number] * warming * (1 + training.growth * min(1.0, done)) * jolt * noise / held
+        on_hold = DeviceStates(rank.gpu, self.data.training, self.draw).pace_at(stretch.at_s)
+        return self.usual[rank.number] * warming * (1 + training.growth * min(1.0, done)) * jolt * noise / on_hold
 
     def _fed_s(self, rank: Rank, count: int) -> float:
         return self.fed_s[rank.number] * (1 + self._noise(0.05 / math.sqrt(count)))
@@ -528,9 +530,9 @@ def _computed(run: TrainingJob, pods: Sequence[Json], context: SimContext) -> Ma
     run_s = data.run_s.base + data.run_s.per_node * len(pods)
     outputs = {}
     for place, pod in enumerate(pods):
-        said, code = [(STDOUT, line) for line in lines[place]], _exit_code(log)
-        said += [(STDERR, line) for line in _complaints(run, log, place)]
-        outputs[_name(pod)] = PodOutput(lines=tuple(said), exit_code=code, run_s=run_s)
+        reported, code = [(STDOUT, line) for line in lines[place]], _exit_code(log)
+        reported += [(STDERR, line) for line in _complaints(run, log, place)]
+        outputs[_name(pod)] = PodOutput(lines=tuple(reported), exit_code=code, run_s=run_s)
     return outputs
 
 

@@ -27,14 +27,16 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
     if not group.running:
         return None
     pod = group.running[0]
-    told = dict(word.split("=", 1) for word in words_of(pod) if word.partition("=")[0] in ("exit", "message", "run_s"))
-    lines = [word for word in words_of(pod) if word.partition("=")[0] not in told]
+    reported = dict(
+        word.split("=", 1) for word in words_of(pod) if word.partition("=")[0] in ("exit", "message", "run_s")
+    )
+    lines = [word for word in words_of(pod) if word.partition("=")[0] not in reported]
     return {
         pod["metadata"]["name"]: PodOutput(
             lines=tuple((STDOUT, line) for line in lines),
-            exit_code=int(told.get("exit", "0")),
-            message=told.get("message", ""),
-            run_s=float(told.get("run_s", "0")),
+            exit_code=int(reported.get("exit", "0")),
+            message=reported.get("message", ""),
+            run_s=float(reported.get("run_s", "0")),
         )
     }
 

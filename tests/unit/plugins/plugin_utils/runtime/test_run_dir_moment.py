@@ -35,8 +35,8 @@ def test_what_does_not_say_when_it_was_made_is_refused(started: str) -> None:
 
 
 def test_what_does_not_say_of_which_run_it_is_is_refused_where_that_is_always_written() -> None:
-    require_run(FILE, "", RUN, stated=False)
-    require_run(FILE, RUN, RUN, stated=True)
+    require_run(FILE, "", RUN, configured=False)
+    require_run(FILE, RUN, RUN, configured=True)
     for written_by, stated in (("", True), ("20260101T000000Z-0000", False)):
         with pytest.raises(InputError, match="this is run"):
-            require_run(FILE, written_by, RUN, stated=stated)
+            require_run(FILE, written_by, RUN, configured=stated)

@@ -167,7 +167,7 @@ def test_stated_names_come_first_and_what_contradicts_them_is_told() -> None:
     wrong = replace(HOST, hcas=("mlx5_1", *DGX[1:]))
     found = compute_adapters(wrong, sku(), hcas, one_each(DGX, OTHERS))
     assert (found.names, found.basis, found.contradicts) == (wrong.hcas, "stated", DGX)
-    assert compute_adapters(wrong, sku(), hcas, one_each(DGX, OTHERS), stated=DGX).names == DGX, "a setting wins"
+    assert compute_adapters(wrong, sku(), hcas, one_each(DGX, OTHERS), configured=DGX).names == DGX, "a setting wins"
 
 
 def test_names_are_never_guessed() -> None:

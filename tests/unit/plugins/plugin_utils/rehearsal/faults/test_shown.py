@@ -33,7 +33,7 @@ def refuse(
     healthy = healthy_cluster(ModelSpec(name="rehearsal", seed=1, nodes=numbered_nodes(nodes, sku)), HARDWARE)
     if asked is None:
         asked = {part.name for part in (*healthy.nodes, *healthy.racks)}
-    refuse_unshown(choose_faults(fault, healthy, CATALOGUE), CATALOGUE, healthy, HARDWARE, dra=dra, asked=asked)
+    refuse_unshown(choose_faults(fault, healthy, CATALOGUE), CATALOGUE, healthy, HARDWARE, dra=dra, requested=asked)
 
 
 @pytest.mark.parametrize(
