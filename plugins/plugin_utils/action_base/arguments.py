@@ -94,6 +94,7 @@ def value_problems(
         typed: whether it is set on the command line; else in the inventory.
     """
     value = next((given[key] for key in (name, *option.get("aliases", ())) if given.get(key) is not None), None)
+    value = _list_of(option, value)
     if value is None:
         if option.get("required"):
             configured = f"state it: -e {label}=..." if label.startswith("gpufleet_") else "state it"
