@@ -22,8 +22,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Ru
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import software_versions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import CONTROLLER, create_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import note_controller
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import (
+    CONTROLLER,
+    create_run_dir,
+    write_atomic,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import controller_note
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import VARIABLE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, with_phases, with_verb
 
@@ -40,7 +44,8 @@ class ActionModule(ModuleAction):
         run_dir = create_run_dir(Path(options["base"]).expanduser().absolute(), int(options["mode"], 8))
         record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=simulated)
         run = Run(run_dir)
-        note_controller(run_dir / CONTROLLER)
+        if note := controller_note():
+            write_atomic(run_dir / CONTROLLER, note)
         command = command_line(sys.argv, os.environ, Path.cwd(), without=(VARIABLE,))
         record = replace(with_phases(record, phases) if phases else record, check_mode=self.check_mode)
         record = with_verb(record, options["verb"]) if options["verb"] else record

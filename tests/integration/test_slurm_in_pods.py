@@ -50,7 +50,7 @@ def asked(server: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cal
     seen = SlurmSeen(sets=(WorkerSet(name="w", desired=len(NODES), ready=len(NODES)),))
 
     def ask() -> list[tuple[str, str]]:
-        found = observe_slurm._asked(SimpleNamespace(), context, seen, POD, SETTINGS)  # type: ignore[arg-type]
+        found = observe_slurm._requested(SimpleNamespace(), context, seen, POD, SETTINGS)  # type: ignore[arg-type]
         return [(o.status.value, o.cause) for o in slinky_slurm.judge(found, judging) if o.status is not Status.PASSED]
 
     return ask

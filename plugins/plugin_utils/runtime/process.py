@@ -240,12 +240,12 @@ def identify(pid: int) -> ProcessId | None:
     return ProcessId(pid, state[1]) if state is not None and state[0] not in "ZX" else None
 
 
-def note_controller(path: Path) -> None:
-    """Write which ansible-playbook runs; nothing outside a worker, where no playbook does."""
+def controller_note() -> str:
+    """Return which ansible-playbook runs, for `controller_runs`; empty outside a worker, where no playbook does."""
     import multiprocessing
 
-    if multiprocessing.parent_process() is not None and (found := identify(controller_pid())) is not None:
-        path.write_text(json.dumps({"pid": found.pid, "start_ticks": found.start_ticks, "host": node()}) + "\n")
+    found = identify(controller_pid()) if multiprocessing.parent_process() is not None else None
+    return json.dumps({"pid": found.pid, "start_ticks": found.start_ticks, "host": node()}) + "\n" if found else ""
 
 
 def controller_runs(path: Path) -> bool:

@@ -17,6 +17,7 @@ import yaml
 from elements import elements, read_elements
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_named
 
 DATA = Path(__file__).resolve().parents[4] / "data" / "elements"
 PROBE = "ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe"
@@ -30,9 +31,11 @@ def listed(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def parser(listed: dict[str, Any]) -> Any:
-    parse = getattr(import_module(f"{PROBE}.{listed['parser']}"), listed.get("function", "parse"))
+    if "function" not in listed:
+        return parser_named(listed["parser"])
     # What a BMC answers is given as the document and not as text.
-    return (lambda text: parse(json.loads(text))) if "function" in listed else parse
+    parse = getattr(import_module(f"{PROBE}.{listed['parser']}"), listed["function"])
+    return lambda text: parse(json.loads(text))
 
 
 def newer(text: str, name: str) -> str:

@@ -26,9 +26,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.a
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.claimed_container import ContainerSeen
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_access import (
     AccessSettings,
-    _asked,
     _host_path,
     _looked_at,
+    _requested,
     objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError, Outage
@@ -318,7 +318,7 @@ def test_a_refusal_of_the_pod_without_gpus_says_nothing_of_those_of_the_other() 
     ],
 )
 def test_how_many_gpus_a_container_asks_for(capacity: NodeCapacity, resource: str, asked: int) -> None:
-    found = _asked(capacity, 8)
+    found = _requested(capacity, 8)
     assert (found.resource, found.asked) == (resource, asked)
 
 

@@ -228,10 +228,10 @@ def test_a_pod_that_is_held_by_a_gate_says_nothing_of_the_autoscaler() -> None:
     gate = {"name": "kueue.x-k8s.io/admission"}
     pod = {"metadata": {"name": "scaled-1"}, "spec": {"schedulingGates": [gate]}}
     space = cast("Any", SimpleNamespace(pods=lambda: [pod]))
-    assert "kueue.x-k8s.io/admission" in observe_autoscaling._held(space, replace(AT_REST, ready=0))
-    assert observe_autoscaling._held(cast("Any", None), AT_REST) == ""
+    assert "kueue.x-k8s.io/admission" in observe_autoscaling._on_hold(space, replace(AT_REST, ready=0))
+    assert observe_autoscaling._on_hold(cast("Any", None), AT_REST) == ""
     del pod["spec"]["schedulingGates"]
-    assert observe_autoscaling._held(space, replace(AT_REST, ready=0)) == ""
+    assert observe_autoscaling._on_hold(space, replace(AT_REST, ready=0)) == ""
     outcome = judged(Autoscaling(metric=METRIC, served=True, rest=AT_REST, problem="held-by-admission", reason="gate"))
     assert (outcome.status, outcome.cause) == (Status.OTHER, "held-by-admission")
 
