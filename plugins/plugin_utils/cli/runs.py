@@ -17,16 +17,12 @@ from ..outcome.codec import to_plain
 from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..run.run import Run, existing_run_dir
 from ..verdict.restart import interrupted_lines
-from ..verdict.run import has_ended, nothing_holds, run_summary, running_since
+from ..verdict.run import has_ended, nothing_holds, run_summary
 from .answer import formatted, warn, write, write_lines
 
 _STATES = {"check": "checked", "export": "exported", "backup": "backed_up"}
 _NEEDED = {"check": (), "export": ("site_name", "dest"), "backup": ("dest",)}
 _SERVER, _NO_STORE = "GPUFLEET_STORE_URL", ".run/history.sqlite"
-
-
-# Lines of the end of a playbook (report/console.py).
-_OF_ITS_END = ("verdict ", "again: ", "do: ", "not looked at: ", "         do: ")
 
 
 def status(arguments: Namespace) -> int:
@@ -43,15 +39,11 @@ def status(arguments: Namespace) -> int:
         from ..report.console import closing_lines
 
         write_lines([f"run      {record.run_id}, site {record.site}, last written {record.updated or record.started}"])
-        lines = closing_lines(record, run.path)
-        if at_work:
-            # What it has decided so far is no verdict, and to start it again would be a second one.
-            lines = [line for line in lines if not line.startswith(_OF_ITS_END)]
-        write_lines(lines)
+        write_lines(closing_lines(record, run.path, at_work=at_work))
         if judged is not None:
             write_lines([f"do: gpufleet judge {shlex.quote(arguments.run)} lists what differs"])
-        else:
-            write_lines(["", f"running: {running_since(record)}"] if at_work else interrupted_lines(record))
+        elif not at_work:
+            write_lines(interrupted_lines(record))
     else:
         data = {
             "run_dir": str(run.path),

@@ -18,7 +18,7 @@ from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
 from ..verdict.gate import Blocking, GateVerdict
 from ..verdict.restart import not_looked_at, restart
-from ..verdict.run import RunRecord, Work, run_summary, shown_rows
+from ..verdict.run import RunRecord, Work, run_summary, running_since, shown_rows
 from .facts import Looks, behind_lines, look_lines, read_looks
 
 _HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
@@ -69,10 +69,11 @@ def _row(verdict: GateVerdict) -> tuple[str, ...]:
     )
 
 
-def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
+def closing_lines(record: RunRecord, run_dir: Path, *, at_work: bool = False) -> list[str]:
     """Return the whole closing text: table, what blocks each gate or phase, verdict, paths, and how to go on.
 
-    A validation has the requested phases in it, and no gate.
+    A validation has the requested phases in it, and no gate. Of a run `at_work` what it decided so far is no verdict,
+    and to start it again would be a second one: it says since when it runs.
     """
     banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
     if record.check_mode:
@@ -102,9 +103,9 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
         *reported,
         *stuck,
         *look_lines(looks),
-        f"verdict  {run_summary(record)}",
+        *([] if at_work else [f"verdict  {run_summary(record)}"]),
         *paths,
-        *_next(record, looks),
+        *(["", f"running: {running_since(record)}"] if at_work else _next(record, looks)),
     ]
 
 

@@ -318,10 +318,15 @@ def existing_run_dir(text: str, *, refused: bool = False) -> Path:
     return path.resolve()
 
 
+def runs_beside(run_dir: Path) -> list[Path]:
+    """Return the directories of the other runs beside a run, the newest first."""
+    return sorted((path for path in run_dir.parent.glob("*Z-*") if path != run_dir), reverse=True)
+
+
 def no_recipe(run: Run) -> InputError:
     """Return the error for a run without a recipe, with the newest run beside it that has one."""
-    beside = sorted((path.parent for path in run.path.parent.glob(f"*Z-*/{RECIPE}")), reverse=True)
-    hint = f"-e gpufleet_run={beside[0]}" if beside else "run gate gpu_stack, which resolves it, and name that run"
+    found = next((path for path in runs_beside(run.path) if (path / RECIPE).is_file()), None)
+    hint = f"-e gpufleet_run={found}" if found else "run gate gpu_stack, which resolves it, and name that run"
     return InputError(str(run.path), "holds no resolved recipe (recipe.json).", hint)
 
 

@@ -317,10 +317,14 @@ def unproven_before(scope: Iterable[str]) -> tuple[str, ...]:
     return tuple(gate for gate in GATE_IDS if gate in missing.difference(scope))
 
 
+def asked_verdicts(record: RunRecord) -> tuple[GateVerdict, ...]:
+    """Return the verdicts of the gates in scope, and of the phases of a validation."""
+    return (*(record.gate(gate) for gate in record.scope), *record.phases)
+
+
 def running_since(record: RunRecord) -> str:
     """Return since when a run is at work, and where it is: `since 2026-11-03 10:00 UTC (gate nodes)`."""
-    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
-    place = next((verdict.gate for verdict in verdicts if verdict.status is Status.PENDING), "")
+    place = next((verdict.gate for verdict in asked_verdicts(record) if verdict.status is Status.PENDING), "")
     place = record.work.verb if record.work is not None else f"{'gate' if record.scope else 'phase'} {place}"
     return f"since {record.started[:10]} {record.started[11:16]} UTC ({place})"
 
@@ -331,7 +335,7 @@ def has_ended(record: RunRecord) -> bool:
         return True
     if record.work is not None:
         return False
-    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
+    verdicts = asked_verdicts(record)
     bad = any(verdict.status is not Status.PENDING and not verdict.opens_next for verdict in verdicts)
     return bad or all(verdict.status is not Status.PENDING for verdict in verdicts)
 

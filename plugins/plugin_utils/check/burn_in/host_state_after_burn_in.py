@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...collect.loads import LoadBrackets
 from ...outcome.gates import BURN_IN
 from ...outcome.model import Outcome
-from ..kit.load_growth import LoadGrowthSettings, growth_spec, judge_growth
+from ..kit.load_growth import PORT_COUNTERS, LoadGrowthSettings, growth_spec, judge_growth
 from ..kit.settings import with_default
 from ..spec import Check, JudgeContext
 from .observe_host_state import OBSERVER
@@ -23,22 +23,7 @@ class BurnInGrowthSettings(LoadGrowthSettings):
     # As after the other loads, for each of some hours: healthy GPUs do count a few.
     pcie_replays: int = with_default(LoadGrowthSettings, "pcie_replays", 500)
     # New hardware under load counts none of these; a day is long enough for a bad cable to show.
-    port_counters: dict[str, int] = with_default(
-        LoadGrowthSettings,
-        "port_counters",
-        {
-            "symbol_error": 10,
-            "link_error_recovery": 0,
-            "port_rcv_errors": 10,
-            "port_rcv_remote_physical_errors": 10,
-            "local_link_integrity_errors": 0,
-            "excessive_buffer_overrun_errors": 0,
-            "rx_discards_phy": 0,
-            # Of EFA (rdma -p statistic show).
-            "rx_drops": 0,
-            "retrans_timeout_events": 0,
-        },
-    )
+    port_counters: dict[str, int] = with_default(LoadGrowthSettings, "port_counters", PORT_COUNTERS)
 
 
 SPEC = growth_spec(

@@ -200,6 +200,22 @@ _DRIVER_FACTS, _HOST_FACTS = ("smi", "nvlink", "nvlink_errors"), ("kernel", "hca
 _LOSSLESS = {"roce": "nic_counters", "efa": "efa_counters"}
 
 
+# As gate fabric judges them for an hour (link-errors). Discards are congestion or a dead switch, so they are told only.
+PORT_COUNTERS = {
+    "symbol_error": 10,
+    "link_error_recovery": 0,
+    "port_rcv_errors": 10,
+    "port_rcv_remote_physical_errors": 10,
+    "local_link_integrity_errors": 0,
+    "excessive_buffer_overrun_errors": 0,
+    # Of RoCE, whose traffic is paused and not dropped (ethtool -S).
+    "rx_discards_phy": 0,
+    # Of EFA (rdma -p statistic show).
+    "rx_drops": 0,
+    "retrans_timeout_events": 0,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGrowthSettings:
     """Settings of a check that compares hosts before and after a load."""
@@ -211,25 +227,10 @@ class LoadGrowthSettings:
         unit="replays",
         minimum=0,
     )
-    # As gate fabric judges them for an hour (link-errors). Discards are congestion or a dead switch, so they are told
-    # only.
     port_counters: dict[str, int] = setting(
         "By how much a counter of a network port may grow during the load before a person looks; those that are not "
         "listed are read and not judged, and a link that goes down fails.",
-        default={
-            "symbol_error": 10,
-            "link_error_recovery": 0,
-            "port_rcv_errors": 10,
-            "port_rcv_remote_physical_errors": 10,
-            "local_link_integrity_errors": 0,
-            "excessive_buffer_overrun_errors": 0,
-            # Of RoCE, whose traffic is paused and not dropped (ethtool -S).
-            "rx_discards_phy": 0,
-            "tx_discards_phy": 0,
-            # Of EFA (rdma -p statistic show).
-            "rx_drops": 0,
-            "retrans_timeout_events": 0,
-        },
+        default={**PORT_COUNTERS, "tx_discards_phy": 0},
         unit="count by counter",
         minimum=0,
     )

@@ -21,7 +21,7 @@ from ...outcome.wording import count, first_of
 from ...run.decision import run_day
 from ...run.digests import changed_files
 from ...run.rehearsed import signs_of_rehearsal
-from ...run.run import Run
+from ...run.run import Run, runs_beside
 from ...runtime.clock import now_utc
 from ...runtime.redaction import redact
 from ...store.baselines import AcceptedRun, BaselineStore, Withdrawal, open_baselines
@@ -210,8 +210,7 @@ def _naming_another(error: InputError, run: Run, gates: Sequence[str]) -> InputE
 
     `latest` may be a roll or a burn-in, which decide no gate with figures.
     """
-    beside = sorted((path for path in run.path.parent.glob("*Z-*") if path != run.path), reverse=True)
-    for path in beside[:_LOOKED_BACK]:
+    for path in runs_beside(run.path)[:_LOOKED_BACK]:
         try:
             other = Run(path)
             acceptable_figures(other, gates)

@@ -23,7 +23,7 @@ from ...run.run import Run
 from ...runtime.files import RUN, STATE, cluster_uid_of
 from ...site.model import NO_SITE
 from ...verdict.gate import GateVerdict
-from ...verdict.run import RunRecord, all_passed, has_ended, run_summary, running_since
+from ...verdict.run import RunRecord, all_passed, asked_verdicts, has_ended, run_summary, running_since
 from ...verdict.saved import record_from_plain
 
 # Everything here is pure: records in, rows and sentences out.
@@ -276,7 +276,7 @@ def _goes_well(run: SavedRun) -> bool:
         return False
     if record.work is not None:
         return not record.work.passed and set(record.work.counts) <= GOOD_SO_FAR
-    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
+    verdicts = asked_verdicts(record)
     decided = [verdict for verdict in verdicts if verdict.status is not Status.PENDING]
     return len(decided) < len(verdicts) and all(verdict.opens_next for verdict in decided)
 
@@ -353,13 +353,14 @@ def _run_dirs(place: Path) -> list[Path]:
 
 def _saved(path: Path) -> SavedRun:
     """Return the run of that directory from its record; if it cannot be read, that is its problem."""
+    run = Run(path)
     try:
-        record = Run(path).record
+        record = run.record
     except (BringupError, OSError) as error:
         return SavedRun(cluster=str(path), place=str(path), problem=f"its record cannot be read: {error}")
     name = f"{record.site} ({REHEARSAL})" if record.rehearsal else record.site
     # A killed run is not at work, whatever its record says.
-    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), at_work=Run(path).at_work, record=record)
+    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), at_work=run.at_work, record=record)
 
 
 def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:

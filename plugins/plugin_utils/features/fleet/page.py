@@ -15,7 +15,7 @@ from ...report.html import TEMPLATES, environment
 from ...report.markdown import plain
 from ...report.matrix import FAILED, PASSED, SKIPPED, TAKEN_OVER, UNKNOWN, WAIVED, Mark
 from ...runtime.redaction import redact
-from .clusters import REHEARSAL, ClusterState, fleet_sentence
+from .clusters import ClusterState, fleet_sentence
 
 _SHOWN = 5
 _DRIVER = "GPU driver"
@@ -115,4 +115,4 @@ def _mark(state: ClusterState, gate: str) -> Mark:
 
 
 def _is_rehearsal(state: ClusterState) -> bool:
-    return state.name == REHEARSAL or (state.bring_up.record is not None and state.bring_up.record.rehearsal)
+    return state.bring_up.record is not None and state.bring_up.record.rehearsal
