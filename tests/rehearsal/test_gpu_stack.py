@@ -262,7 +262,11 @@ def _die_in_upgrade(stack: Bench, request: ReleaseRequest) -> None:
     selector = f"owner=helm,name={request.name},status=pending-upgrade"
     before = len(stack.cluster.list_metadata(SECRETS, request.namespace, labels=selector))
     victim = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # helm runs in slices and is looked at between two of them: on a busy machine one look takes as long as an upgrade.
     while len(stack.cluster.list_metadata(SECRETS, request.namespace, labels=selector)) == before:
+        victim.send_signal(signal.SIGCONT)
+        time.sleep(0.01)
+        victim.send_signal(signal.SIGSTOP)
         assert victim.poll() is None, "helm was done before it could be killed"
     victim.kill()
     victim.wait(timeout=10)

@@ -36,6 +36,12 @@ class BySharedFixture(LoadScopeScheduling):
         if all(self.assigned_work[node][scope].values()):
             del self.assigned_work[node][scope]
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give work to a worker that has collected: xdist ends with KeyError where a worker goes while the one that
+        replaces another is still collecting. That one is given work when its collection is there."""
+        if node in self.registered_collections:
+            super()._reschedule(node)
+
     def remove_node(self, node: WorkerController) -> str | None:
         """Give what a worker that went left undone to others, but the test that it was running: xdist would run that
         again on each worker, and wait for ever where the others have ended."""

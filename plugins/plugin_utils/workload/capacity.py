@@ -324,8 +324,8 @@ def node_capacity(
             total = plugin or (0 if parts else offered[name])
             requested = on_hold.get(name, Counter())
             found[name] = NodeCapacity(
-                name=name, total=total, used=requested[GPU] + claimed[name], closed=_closed(node, obj,
-                tolerations, roll),
+                name=name, total=total, used=requested[GPU] + claimed[name],
+                closed=_closed(node, obj, tolerations, roll),
                 by_dra=not plugin and total > 0, parts=parts, parts_used={key: requested[key] for key in parts},
                 pods_free=max(0, _whole(allocatable.get("pods")) - there[name]) if "pods" in allocatable else _NO_LIMIT,
             )  # fmt: skip

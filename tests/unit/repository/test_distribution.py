@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import distribution
 
@@ -33,6 +34,42 @@ def test_shared(cluster, number):
     if number == {crashes}:
         os._exit(1)
 """
+
+
+class Worker:
+    """What the scheduler knows of a worker."""
+
+    shutting_down = False
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+
+    gateway = SimpleNamespace(id="gw")
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.given += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_a_worker_that_has_not_collected_is_given_work_when_it_has(tmp_path: Path) -> None:
+    options = {"tx": ["popen", "popen"], "loadscopereorder": True}
+    config = SimpleNamespace(rootpath=tmp_path, option=SimpleNamespace(**options), getvalue=options.__getitem__)
+    tests = [f"test_alone.py::test_alone[{number}]" for number in range(8)]
+    scheduler = distribution.BySharedFixture(config)
+    first, second, replacement = Worker(), Worker(), Worker()
+    for worker in (first, second):
+        scheduler.add_node(worker)
+        scheduler.add_node_collection(worker, tests)
+    scheduler.schedule()
+    assert scheduler.remove_node(first) == tests[first.given[0]]
+    scheduler.add_node(replacement)  # It is collecting when the other one goes as well.
+    assert scheduler.remove_node(second) == tests[second.given[0]]
+    assert not replacement.given
+    scheduler.add_node_collection(replacement, tests)
+    scheduler.schedule()
+    assert replacement.given and not replacement.shutting_down
 
 
 def test_a_worker_that_goes_takes_one_test_with_it(tmp_path: Path) -> None:
