@@ -51,8 +51,8 @@ class ActionModule(ModuleAction):
         file_to_write(path)
         if path.exists() and not options["force"]:
             hint = (
-                "name another path (-e gpufleet_facility_record_path=FILE), or replace it (force: true; in the "
-                "playbook -e gpufleet_facility_record_force=true)"
+                "state it: -e gpufleet_facility_record_path=... for another one, or replace it with "
+                "-e gpufleet_facility_record_force=true"
             )
             raise InputError(f"facility record {path}", "is already there.", hint)
         hardware = load_hardware(recipe_directories("hardware", options["recipe_data"]))

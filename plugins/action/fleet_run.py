@@ -19,7 +19,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()
@@ -42,8 +41,7 @@ class ActionModule(ModuleAction):
             found = fleet_plan(run, options, self.emit)
             for line in found.lines():
                 self.emit(line)
-            work = Work(verb=VERB, sentence=f"a cycle would test {found.lines()[0]}")
-            run.save_record(replace(run.record, work=work))
+            run.save_record(replace(run.record, work=found.work(VERB)))
             return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines(), "stats": run_stats(run)}
         with problem_recorded(run):
             restore_settings(run, stated_settings(options, task_vars, self._templar, silent))

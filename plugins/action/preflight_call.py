@@ -36,11 +36,11 @@ class ActionModule(ModuleAction):
         require_ansible(ansible_version)
         require_packages()
         # Without its inventory no variable has its value: that is all there is to report.
-        refuse("ansible-playbook", [*inventory_problems(context.CLIARGS.get("inventory") or ())])
+        refuse("this command", [*inventory_problems(context.CLIARGS.get("inventory") or ())])
         missing = list(collection_problems(options["collections"]))
         if REHEARSAL in options["collections"]:
             # Nor does anything read the variables of a rehearsal.
-            refuse("ansible-playbook", missing)
+            refuse("this command", missing)
         problems: list[BringupError] = list(unnamed_words(context.CLIARGS.get("extra_vars") or ()))
         problems += option_problems(task_vars, set(self._task.tags) - {"always"}, options["tags"])
         if not options["limit"]:
@@ -50,6 +50,8 @@ class ActionModule(ModuleAction):
             *configured.problems(),
             *configured.of_choices(options["choices"]),
             *configured.of_places(options["places"]),
+            *configured.of_hosts(options["hosts"]),
+            *configured.of_tasks(options["tasks"]),
             *configured.missing(options["one_of"], task_vars),
             *configured.needed(options["all_of"]),
             *configured.declared(options["declared"]),
@@ -60,5 +62,5 @@ class ActionModule(ModuleAction):
             from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.ahead import with_problems_ahead
 
             problems = with_problems_ahead(options["followed_by"], problems, configured, task_vars, self._templar)
-        refuse("ansible-playbook", problems)
+        refuse("this command", problems)
         return {"changed": False, "warnings": [*configured.warnings(), *inventory_warnings(task_vars)]}

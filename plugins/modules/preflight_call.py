@@ -63,6 +63,16 @@ options:
     type: list
     elements: str
     default: []
+  hosts:
+    description: Variables of this playbook that name hosts. Each has to be in the group of GPU hosts.
+    type: list
+    elements: str
+    default: []
+  tasks:
+    description: Variables of this playbook that name a role by its full name, or a file of tasks. It has to be there.
+    type: list
+    elements: str
+    default: []
   followed_by:
     description:
       - The module whose check comes next. Where the call is refused, what that check would refuse is in the same list,

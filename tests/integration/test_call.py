@@ -211,6 +211,8 @@ def test_a_file_to_read_that_is_not_there_is_refused_before_a_run_begins(tmp_pat
 def test_a_name_of_before_is_read_and_reported_once(tmp_path: Path) -> None:
     said = play(tmp_path, "facility_record", "-e", "facility_record_signed_by=you@example.org")
     refused(said, "is already there")
+    # A record is replaced only by who asks for it.
+    assert said.output.rstrip().endswith("-e gpufleet_facility_record_path=<...>")
     assert said.output.count("facility_record_signed_by is called gpufleet_facility_record_signed_by now") == 1
 
 

@@ -37,7 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.slurm_jo
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.slurm_script import SlurmWays
 
-pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
+pytestmark = pytest.mark.drawn(1, of="nodes in service", whole=True)
 
 TESTS = ("dl_unit", "nccl_loop", "storage_io")
 HOST = {

@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec impo
     numbered_nodes,
 )
 
-pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
+pytestmark = pytest.mark.drawn(1, of="nodes in service", whole=True)
 
 WITH_JOB, BAD, FOREIGN, OURS = "gpu02", "gpu03", "gpu04", "gpufleet.bringup:driver"
 CHANGE = """

@@ -34,7 +34,7 @@ from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec impo
     write_spec,
 )
 
-pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
+pytestmark = pytest.mark.drawn(1, of="nodes in service", whole=True)
 
 BUSY, SLOW, HANGS = "gpu02", "gpu03", "gpu04"
 NAMES = ("gpu01", BUSY, SLOW, HANGS)

@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
-pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
+pytestmark = pytest.mark.drawn(1, of="nodes in service", whole=True)
 
 NOW, DAY = 1793440800.0, 86400.0
 NAMES = tuple(f"gpu{number:02d}" for number in range(1, 5))

@@ -185,4 +185,5 @@ def _example(label: str, kind: str) -> str:
         return f"state it as YAML in the inventory, or -e '{{\"{label}\": {{...}}}}'"
     if kind == "list":
         return f"state it as YAML in the inventory, or -e '{{\"{label}\": [...]}}'"
-    return f"-e {label}={'true' if kind == 'bool' else 'NUMBER'}, or the same in the inventory"
+    value = "... (true or false)" if kind == "bool" else "NUMBER"
+    return f"-e {label}={value}, or the same in the inventory"

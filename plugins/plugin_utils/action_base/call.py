@@ -22,7 +22,7 @@ from ..outcome.wording import first_of
 from ..run.version import COLLECTION, collection_version
 from ..runtime.files import COLLECTION_ROOT, REHEARSAL, collection_root
 from ..runtime.inventory_values import plain
-from ..runtime.strict import nearest
+from ..runtime.strict import nearest, nearest_hint
 from .arguments import expected, plain_spec, value_problems
 
 PLAN = "plan"
@@ -254,6 +254,52 @@ class Stated:
                 near = _misspelled(path)
                 hint = f"did you mean '{near}'?" if near else f"-e {name}=FILE; paths count from {Path.cwd()}"
                 yield NotFoundError(name, f"names '{place}', which does not exist.", hint)
+
+    def of_hosts(self, names: Sequence[str]) -> Iterator[InputError]:
+        """Yield each host in these variables that is not in the group of GPU hosts.
+
+        An inventory without such a group is another problem.
+        """
+        group = str(self._value("gpufleet_group") or "gpu_nodes")
+        there = self.groups.get(group) or []
+        for name in names:
+            value = self._value(name)
+            listed = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+            for host in dict.fromkeys(str(entry).strip() for entry in listed if there):
+                if host and host not in there:
+                    text = f"names '{host}', which is not in group {group} of the inventory."
+                    yield InputError(name, text, nearest_hint(host, there))
+
+    def of_tasks(self, names: Sequence[str]) -> Iterator[NotFoundError]:
+        """Yield the variables that name a role, or a file of tasks, that this Ansible does not find.
+
+        A word without a dot or slash is none of both, or a role beside the playbook, and is left to Ansible.
+        """
+        for name in names:
+            value = self._value(name)
+            if not isinstance(value, str):
+                continue
+            if re.search(r"[.]ya?ml$", value):
+                path = Path(value).expanduser()
+                if not path.exists():
+                    near = _misspelled(path)
+                    hint = f"did you mean '{near}'?" if near else f"-e {name}=FILE, the whole path of a file of tasks"
+                    yield NotFoundError(name, f"names '{value}', which does not exist.", hint)
+            elif re.fullmatch(r"\w+\.\w+\.\w+", value):
+                collection, _dot, role = value.rpartition(".")
+                root = collection_root(collection)
+                if root is None:
+                    hint = f"ansible-galaxy collection install {collection}, or correct the name"
+                    yield NotFoundError(name, f"names the role '{value}', and {collection} is not installed.", hint)
+                elif not (root / "roles" / role).is_dir():
+                    roles = [f"{collection}.{found.name}" for found in sorted((root / "roles").glob("*/"))]
+                    yield NotFoundError(name, f"names '{value}', which is no role.", nearest_hint(value, roles))
+
+    def _value(self, name: str) -> Any:
+        """Return the value on the controller, as plain data; None where it has none or cannot be resolved."""
+        with suppress(AnsibleError, TemplateError, KeyError):
+            return plain(self.hostvars["localhost"][name]) if name in self.raw["localhost"] else None
+        return None
 
     def _value_problems(self, host: str, name: str, spec: Mapping[str, Any] | None = None) -> Iterator[BringupError]:
         try:

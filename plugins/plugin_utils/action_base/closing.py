@@ -14,25 +14,26 @@ import atexit
 import json
 import os
 import shlex
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from ansible import context
-from ansible.constants import config
 from ansible.utils.display import Display
 
 from ..outcome.codec import load_json
 from ..outcome.errors import BringupError
 from ..outcome.model import Status
 from ..report.console import closing_lines
-from ..run.version import COLLECTION
 from ..runtime.files import RUN
 from ..runtime.text import visible
-from ..verdict.restart import interrupted_lines, without_mistakes
-from ..verdict.run import RunRecord
+from ..verdict.restart import without_mistakes
+from ..verdict.run import RunRecord, as_interrupted
 from ..verdict.saved import record_from_plain
 from .command_line import command_line
 
@@ -65,10 +66,8 @@ class Closing:
         record, lines = None, self._plan
         if self._run_dir is not None:
             try:
-                path = self._run_dir / RUN
-                record = record_from_plain(load_json(path), str(path))
+                record = _record_of(self._run_dir, interrupted=interrupted)
                 lines = closing_lines(record, self._run_dir)
-                lines += interrupted_lines(record) if interrupted else []
             except BringupError as error:
                 display.warning(f"what the run ended with cannot be printed: {visible(str(error))}")
                 lines = []
@@ -84,6 +83,18 @@ class Closing:
         for part in (lines, later, kept, [*stopped, *([f"again: {again}"] if again else [])]):
             for line in ("", *part) if part else ():
                 display.display(visible(line))
+
+
+def _record_of(run_dir: Path, *, interrupted: bool) -> RunRecord:
+    """Return the record of the run; one that was interrupted says so from now on, and its reports."""
+    path = run_dir / RUN
+    record = record_from_plain(load_json(path), str(path))
+    ended = as_interrupted(record) if interrupted else record
+    if ended != record:
+        from ..run.run import Run
+
+        Run(run_dir).save_record(ended)
+    return ended
 
 
 def _kept_of(kept: list[str], record: RunRecord | None, run_dir: Path | None) -> list[str]:
@@ -113,13 +124,26 @@ class _AtExit:
     The callback, which reads the notes, prints it before that, but not for an interrupted playbook.
     """
 
-    def __init__(self, *, printed_before: bool) -> None:
-        self._printed_before = printed_before
+    def __init__(self) -> None:
         self._controller = os.getpid()
+        self._interrupted = False
+        self._note_interrupt()
         # Its workers inherit the descriptor with its position; without a name no file is left behind.
         self._notes, name = tempfile.mkstemp()
         os.unlink(name)
         atexit.register(self._print)
+
+    def _note_interrupt(self) -> None:
+        """Note the user's Ctrl-C before Ansible handles it: when the process ends nothing else tells of it."""
+        handler = signal.getsignal(signal.SIGINT)
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            self._interrupted = True
+            if callable(handler):
+                handler(number, frame)
+
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, interrupted)
 
     def note(self, result: Mapping[str, Any]) -> bool:
         """Write a note with what a worker's task reports about its run; return whether it was written."""
@@ -136,19 +160,17 @@ class _AtExit:
 
     def _print(self) -> None:
         if os.getpid() == self._controller and not _printed:
-            # If the playbook had come to its end, the callback would have printed it.
-            Closing().print(interrupted=self._printed_before)
+            Closing().print(interrupted=self._interrupted)
 
 
 _KEPT = ("run_id", "run_dir", "plan_lines", "closing_lines", "kept_lines", _STOPPED)
 
 
 def _at_exit() -> _AtExit | None:
-    enabled = f"{COLLECTION}.gates" in (config.get_config_value("CALLBACKS_ENABLED") or [])
     # Only the command line of Ansible has arguments: tests and other programs load actions as well. A module that is
     # called by itself is no playbook.
     playbook = context.CLIARGS.get("args") and "module_name" not in context.CLIARGS
-    return _AtExit(printed_before=enabled) if playbook else None
+    return _AtExit() if playbook else None
 
 
 _NOTES = _at_exit()

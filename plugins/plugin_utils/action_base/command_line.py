@@ -15,6 +15,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.parsing.splitter import split_args
 
+from ..run.start_ansible import TYPED
 from ..runtime.foreign_yaml import documents, kubernetes_loader
 from ..runtime.redaction import redact
 from ..runtime.text import shell_word
@@ -41,6 +42,9 @@ def command_line(
     if environment.get("AWX_HOST"):
         return ""
     words, given = [_program(argv[0], environment, directory)], list(argv[1:])
+    if typed := shlex.split(environment.get(TYPED, "")):
+        # The program of ours that started this one, with its verb, which stands for playbook and tags.
+        words, given = [_program(typed[0], environment, directory), *typed[1:]], given[given.index(typed[-1]) + 1 :]
     while given:
         word = given.pop(0)
         option, equals, value = word.partition("=")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
 
 from ..outcome.errors import InputError, NotFoundError
-from ..run.start_ansible import ansible_environment
+from ..run.start_ansible import TYPED, ansible_environment
 
 _HOST_LIST = re.compile(r"^DEFAULT_HOST_LIST\((?P<origin>.*?)\) = (?P<places>.*)$", re.MULTILINE)
 
@@ -33,7 +34,8 @@ def plan(arguments: Namespace) -> int:
     options = [word for inventory in arguments.inventory or () for word in ("-i", inventory)]
     options += [word for variable in arguments.extra_vars or () for word in ("-e", variable)]
     command = [sys.executable, "-m", "ansible", "playbook", "gpufleet.bringup.site", "--tags", "plan", *options]
-    done = subprocess.run(command, env=os.environ | ansible_environment(), check=False)
+    typed = {TYPED: shlex.join((sys.argv[0], "plan"))}
+    done = subprocess.run(command, env=os.environ | ansible_environment() | typed, check=False)
     return done.returncode
 
 

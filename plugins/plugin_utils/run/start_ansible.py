@@ -11,6 +11,8 @@ from pathlib import Path
 from ..outcome.errors import InputError
 from ..runtime.files import COLLECTION_ROOT
 
+# The program and the verb that started a playbook, as typed.
+TYPED = "GPUFLEET_TYPED"
 _PATHS, _CALLBACKS = "ANSIBLE_COLLECTIONS_PATH", "ANSIBLE_CALLBACKS_ENABLED"
 
 

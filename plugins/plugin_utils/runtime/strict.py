@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,14 +78,21 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     """Return up to three known words near a word, the nearest first.
 
     Of names that differ only in their number (gpu99, gpu08) only those count that differ in a single digit. If some are
-    almost the word, only those are returned.
+    almost the word, only those are returned. A name that is the word with other leading zeros (gpu2, gpu02) is the one.
     """
     from difflib import SequenceMatcher, get_close_matches
 
+    same = [name for name in sorted(known) if _without_zeros(name) == _without_zeros(word)]
+    if same:
+        return same
     fitting = [name for name in sorted(known) if not _other_number(word, name)]
     near = get_close_matches(word, fitting, n=3, cutoff=0.55)
     ratios = [SequenceMatcher(None, name, word).ratio() for name in near]
     return [name for name, ratio in zip(near, ratios, strict=True) if ratios[0] < _ALMOST or ratio >= _ALMOST]
+
+
+def _without_zeros(word: str) -> str:
+    return re.sub(r"0+(?=\d)", "", word)
 
 
 def _other_number(word: str, name: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -154,9 +154,18 @@ def _entries(
         except ProblemsError as error:
             problems.extend(error.problems)
             reported = {problem.reason for problem in error.problems}
-            problems.extend(problem for problem in _no_day(configured, where) if problem.reason not in reported)
+            also = [*_empty(kind, pairs, where), *_no_day(configured, where)]
+            problems.extend(problem for problem in also if problem.reason not in reported)
         problems.extend(wrong(configured, where))
     return tuple(found)
+
+
+def _empty(kind: Any, pairs: Iterable[tuple[Any, Any]], where: str) -> list[BringupError]:
+    """Return the fields of a decision that are there and empty. They are looked for in an incomplete entry, too."""
+    names = {entry.name for entry in fields(kind)}
+    empty = [key for key, text in pairs if key in names and isinstance(text, str) and not text.strip()]
+    hint = "give every field; an unsigned decision does not count"
+    return [InputError(where, f"missing {', '.join(empty)}.", hint)] if empty else []
 
 
 def _no_day(configured: Mapping[str, str], where: str) -> list[BringupError]:
@@ -283,7 +292,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
     _check_minimum(site, problems)
     _check_racks(site, facts.profiles[profile.value].capabilities, problems)
     if problems:
-        raise ProblemsError("inventory and variables", tuple(problems))
+        raise ProblemsError("this command", tuple(problems))
     return _with_capabilities(site, facts)
 
 

@@ -339,8 +339,10 @@ def restart(record: RunRecord) -> str:
         # An aborted roll has ended: the same command again would end the next one.
         return _command(replace(record, command=_without(record.command, WAVE_ABORT)), record.work.again)
     on_hold = [gate for gate in record.scope if _on_hold(record, gate)]
+    if not on_hold and record.interrupted:
+        on_hold = [gate for gate in record.scope if record.gate(gate).status is Status.PENDING]
     if not on_hold and not record.problem:
-        return ""
+        return _command(record, "") if record.interrupted else ""
     if on_hold:
         return _from_gate(record, on_hold[0])
     start = _start_meant(record) if record.problem else record.from_gate
@@ -361,7 +363,8 @@ def unfinished(record: RunRecord) -> str:
 def way_on(record: RunRecord) -> tuple[str, str]:
     """Return when to start a run again, and the command; empty where there is nothing to start again."""
     if command := restart(record):
-        goes_on = record.work is not None and not record.work.sentence and not record.problem
+        ended = record.problem or record.interrupted
+        goes_on = record.work is not None and not record.work.sentence and not ended
         return "If it is no longer at work, start again" if goes_on else "Start again", command
     command = unfinished(record)
     return ("If it is no longer at work, start again", command) if command else ("", "")

@@ -103,6 +103,8 @@ class RunRecord:
     nodes of a roll that it proves, and no others. `work` is what a verb without gates did (a roll, cycles, a burn-in):
     it is the verdict of such a run, whatever its gates have.
 
+    `interrupted` is where a run was that the user ended before its end (`gate nodes`), else empty.
+
     `ctrf_dest` is where one CTRF report of the whole run is written, beside that in its directory. `digests` is that of
     digests.json, written with every verdict. `unconfirmed` counts the differences that a later judgement found: with
     any, no verdict of the record is valid. `own_limits` are the settings that gates are judged by and that differ from
@@ -136,6 +138,7 @@ class RunRecord:
     own_limits: tuple[str, ...] = ()
     work: Work | None = None
     ctrf_dest: str = ""
+    interrupted: str = ""
     schema_version: int = 2
 
     @property
@@ -324,9 +327,20 @@ def asked_verdicts(record: RunRecord) -> tuple[GateVerdict, ...]:
 
 def running_since(record: RunRecord) -> str:
     """Return since when a run is at work, and where it is: `since 2026-11-03 10:00 UTC (gate nodes)`."""
+    return f"since {record.started[:10]} {record.started[11:16]} UTC ({place_of_work(record)})"
+
+
+def place_of_work(record: RunRecord) -> str:
+    """Return where a run is that has not ended: `gate nodes`, `phase deployment`, or its verb."""
+    if record.work is not None:
+        return record.work.verb
     place = next((verdict.gate for verdict in asked_verdicts(record) if verdict.status is Status.PENDING), "")
-    place = record.work.verb if record.work is not None else f"{'gate' if record.scope else 'phase'} {place}"
-    return f"since {record.started[:10]} {record.started[11:16]} UTC ({place})"
+    return f"{'gate' if record.scope else 'phase'} {place}"
+
+
+def as_interrupted(record: RunRecord) -> RunRecord:
+    """Return the record of a run that the user ended now; unchanged where nothing of it was to come."""
+    return record if has_ended(record) else replace(record, interrupted=place_of_work(record))
 
 
 def has_ended(record: RunRecord) -> bool:
@@ -352,13 +366,13 @@ def run_summary(record: RunRecord) -> str:
         begun = record.work is not None and record.work.rows and not record.check_mode
         word = f"{record.work.verb}: stopped" if record.work is not None and begun else "not started"
         return f"{'CHECK MODE, ' if record.check_mode else ''}{word}: {record.problem}"
-    if record.work is not None and not record.unconfirmed:
+    if record.work is not None and not (record.unconfirmed or record.interrupted):
         return work_summary(record.work, rehearsal=record.rehearsal, check_mode=record.check_mode)
     if record.check_mode:
         head = "CHECK MODE: nothing was changed, no test was run and no gate was decided"
         return f"{head} (in scope: {', '.join(record.scope) or 'none'})"
-    if record.unconfirmed:
-        return _not_confirmed(record)
+    if record.unconfirmed or record.interrupted:
+        return _not_confirmed(record) if record.unconfirmed else _interrupted(record)
     if record.validates:
         return _validated(record)
     stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
@@ -377,6 +391,13 @@ def run_summary(record: RunRecord) -> str:
         head = f"passed for {proven}"
     never = ["a rehearsal is never an acceptance"] if record.rehearsal else []
     return "; ".join((f"{head}{_with_decisions(record)}", *_not_proven(record), *never))
+
+
+def _interrupted(record: RunRecord) -> str:
+    """Return the verdict of a run that the user ended: where it was, and what had passed."""
+    passed = [verdict.gate for verdict in asked_verdicts(record) if verdict.status is Status.PASSED]
+    before = f"; passed before that: {', '.join(passed)}" if passed and record.work is None else ""
+    return f"{'REHEARSAL ' if record.rehearsal else ''}not passed: interrupted in {record.interrupted}{before}"
 
 
 def _not_confirmed(record: RunRecord) -> str:

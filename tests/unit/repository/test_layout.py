@@ -63,7 +63,11 @@ def test_python_files_postpone_annotations(repository: Path, python_files: tuple
 
 def test_init_files_are_empty(repository: Path, python_files: tuple[Path, ...]) -> None:
     inits = (name for name in python_files if name.name == "__init__.py")
-    assert [str(name) for name in inits if (repository / name).stat().st_size] == []
+    written = [str(name) for name in inits if (repository / name).stat().st_size]
+    # These say how what is below them is imported, before any of it is.
+    assert written == ["plugins/plugin_utils/__init__.py", "rehearsal/plugins/plugin_utils/__init__.py"]
+    for name in written:
+        assert (repository / name).read_text("utf-8").endswith("\n\nimport_by_python(__name__)\n")
 
 
 def test_there_is_no_sanity_ignore_file(files: tuple[Path, ...]) -> None:

@@ -30,6 +30,7 @@ from ...site.model import Site
 from ...store.database import place_of
 from ...store.records import Lease, NodeResult
 from ...store.service import open_service
+from ...verdict.run import Work, WorkRow
 from ...workload.capacity import read_gpu_objects
 from ...workload.free_slurm import name_in_slurm, uses_of_hosts
 from ...workload.node_use import NodeUse, Use
@@ -145,6 +146,26 @@ class FleetPlan:
         head += f"{len(plan.not_due)} not due, {len(plan.not_free)} not free, {len(self.busy)} of these at work"
         due = f"; next due on {day_text(plan.next_due_s)}" if plan.next_due_s is not None else ""
         return [f"{head}{due}", *plan.lines()]
+
+    def work(self, verb: str) -> Work:
+        """Return the plan as the work of its run: which nodes a cycle would test, and why not the others."""
+        plan = self.plan
+        rows = [
+            (
+                place.node,
+                "waits" if place.waits else "now",
+                place.waits or "; ".join(f"{due.test} {due.why}" for due in place.tests),
+            )
+            for place in plan.positions
+        ]
+        rows += [(node, "not due", why) for node, why in plan.not_due.items()]
+        rows += [(node, "not free", why) for node, why in plan.not_free.items()]
+        return Work(
+            verb=verb,
+            head=("node", "tested", "why"),
+            rows=tuple(WorkRow(cells=cells, good=True) for cells in rows),
+            sentence=f"a cycle would test {self.lines()[0]}",
+        )
 
 
 def fleet_plan(run: Run, options: Mapping[str, Any], emit: Emit, now_s: float | None = None) -> FleetPlan:

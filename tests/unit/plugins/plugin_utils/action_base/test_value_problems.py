@@ -162,6 +162,45 @@ def test_a_file_that_is_named_and_not_there_is_refused_and_what_is_asked_elsewhe
         assert said(place) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        (["gpu01", "gpu02"], []),
+        ("gpu01,gpu02", []),
+        ("", []),
+        (["gpu1"], ["names 'gpu1', which is not in group gpu_nodes of the inventory. Fix: did you mean 'gpu01'?"]),
+        ("gpu02, head", ["names 'head', which is not in group gpu_nodes of the inventory. Fix: known: gpu01, gpu02"]),
+    ],
+)
+def test_hosts_that_are_not_in_the_group_are_refused_before_contact(value: Any, lines: list[str]) -> None:
+    values = {"localhost": {"gpufleet_burn_in_nodes": value}}
+    stated = stated_of(values, values)
+    stated.groups = {"all": ["gpu01", "gpu02", "head"], "gpu_nodes": ["gpu01", "gpu02"]}
+    found = [str(problem) for problem in stated.of_hosts(["gpufleet_burn_in_nodes", "unset"])]
+    assert found == [f"gpufleet_burn_in_nodes: {line}" for line in lines]
+    stated.groups = {}
+    assert not [*stated.of_hosts(["gpufleet_burn_in_nodes"])]
+
+
+def test_a_change_that_no_ansible_finds_is_refused_before_contact(tmp_path: Path) -> None:
+    (tmp_path / "driver.yml").touch()
+
+    def found(value: Any) -> list[str]:
+        values = {"localhost": {"gpufleet_wave_change": value}}
+        return [str(problem) for problem in stated_of(values, values).of_tasks(["gpufleet_wave_change", "unset"])]
+
+    for there in ("", "none", "operator", "my_role", "gpufleet.bringup.converge", str(tmp_path / "driver.yml")):
+        assert not found(there)
+    assert found("gpufleet.bringup.converg") == [
+        "gpufleet_wave_change: names 'gpufleet.bringup.converg', which is no role. "
+        "Fix: did you mean 'gpufleet.bringup.converge'?"
+    ]
+    (line,) = found("nowhere.at_all.driver")
+    assert "nowhere.at_all is not installed" in line
+    (line,) = found(str(tmp_path / "drivr.yml"))
+    assert line.endswith(f"did you mean '{tmp_path}/driver.yml'?")
+
+
 def test_a_playbook_that_keeps_something_needs_one_of_its_variables() -> None:
     stated = Stated.__new__(Stated)
     stated.extra, stated.raw = {}, {"localhost": {}}

@@ -15,15 +15,23 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.comma
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.start_ansible import TYPED
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import (
     VARIABLE,
     inventories_of,
     not_looked_at,
     restart,
+    way_on,
     without_mistakes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
+    RunRecord,
+    Work,
+    as_interrupted,
+    new_run,
+    run_summary,
+)
 
 COMMAND = "ansible-playbook gpufleet.bringup.site -i hosts.yml"
 
@@ -115,6 +123,34 @@ def test_the_program_of_a_checkout_is_shown_with_its_path(tmp_path: Path) -> Non
 def test_the_program_is_shown_as_it_can_be_called_again(typed: str, shown: str, tmp_path: Path) -> None:
     environment = {"PATH": "/srv/venv/bin:/usr/bin"}
     assert command_line([typed, "x.yml"], environment, tmp_path) == f"{shown} x.yml"
+
+
+def test_a_playbook_that_our_program_started_is_shown_as_that_was_typed(tmp_path: Path) -> None:
+    argv = [
+        "/usr/lib/python3/ansible/__main__.py",
+        "playbook",
+        "gpufleet.bringup.site",
+        "--tags",
+        "plan",
+        "-i",
+        "h.yml",
+    ]
+    environment = {"PATH": "/srv/venv/bin", TYPED: "/srv/venv/bin/gpufleet plan"}
+    assert command_line(argv, environment, tmp_path) == "gpufleet plan -i h.yml"
+
+
+def test_a_run_that_the_user_ended_starts_again_where_it_was(tmp_path: Path) -> None:
+    passed = replace(record(facility=Status.PASSED, fabric=Status.PASSED), command="site -i x.yml", history=True)
+    ended = as_interrupted(passed)
+    assert run_summary(ended) == "not passed: interrupted in gate nodes; passed before that: facility, fabric"
+    assert way_on(ended) == ("Start again", "site -i x.yml -e gpufleet_from_gate=nodes")
+    assert closing_lines(ended, tmp_path)[-1] == "again: site -i x.yml -e gpufleet_from_gate=nodes"
+    # What had ended by itself before is no interruption.
+    for over in (record(nodes=Status.FAILED), replace(passed, problem="no contact"), replace(passed, check_mode=True)):
+        assert as_interrupted(over) == over
+    roll = replace(passed, work=Work(verb="roll autumn"))
+    assert run_summary(as_interrupted(roll)) == "not passed: interrupted in roll autumn"
+    assert way_on(as_interrupted(roll)) == ("Start again", "site -i x.yml")
 
 
 def test_ansible_as_a_module_is_called_as_one(tmp_path: Path) -> None:

@@ -82,6 +82,14 @@ def test_slurm_and_history_make_the_plan_and_nothing_is_changed(tmp_path: Path) 
         "not free: gpu02: jobs run on it (ALLOCATED)",
         "not free: gpu03: is IDLE+DRAIN by root: bad fan",
     ]
+    shown = found.work("continuous validation")
+    assert [row.cells for row in shown.rows] == [
+        ("gpu01", "now", "dl_unit never tested"),
+        ("gpu04", "now", "dl_unit older than 7 days by 23.0 days (tested on 2026-10-24 12:00 UTC)"),
+        ("gpu02", "not free", "jobs run on it (ALLOCATED)"),
+        ("gpu03", "not free", "is IDLE+DRAIN by root: bad fan"),
+    ]
+    assert shown.sentence == f"a cycle would test {found.lines()[0]}"
     assert list(misfits(positions_of(found.plan), described("fleet_plan_info", "positions"))) == []
     first = positions_of(found.plan)[0]
     assert first == {

@@ -360,6 +360,15 @@ def test_everything_that_is_wrong_with_settings_and_decisions_comes_in_one_list(
     ]
 
 
+def test_an_empty_field_of_an_incomplete_decision_is_in_the_same_list() -> None:
+    waiver = {"check": "clock-sync", "subjct": "gpu01", "reason": " ", "who": "ada", "until": "31.12.2026"}
+    with pytest.raises(ProblemsError) as caught:
+        planned(OPTIONS | {"waivers": [waiver]}, inventory())
+    reported = [problem.reason for problem in caught.value.problems]
+    assert any("missing reason." in text for text in reported) and any("31.12.2026" in text for text in reported)
+    assert any("subjct" in str(problem) for problem in caught.value.problems)
+
+
 def test_private_thresholds_and_settings_of_a_sku_are_checked_alike(tmp_path: Path) -> None:
     for name, text in (
         ("thresholds/nodes.yaml", "clock-sync: {clock_offset_s: 0.01}\ngpu-ecc: {ecc_dram: 5}\n"),
