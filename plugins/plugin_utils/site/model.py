@@ -57,6 +57,11 @@ class Host:
     hcas: tuple[str, ...] = ()
     bmc: str = ""
 
+    @property
+    def node(self) -> str:
+        """Its name as a node of Kubernetes or Slurm."""
+        return self.node_name or self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitePool:

@@ -80,20 +80,15 @@ def uses_of_hosts(
         hardware: the SKUs, by name.
         reserved: see free_in_slurm.
     """
-    found = free_in_slurm({name_in_slurm(host) for host in hosts}, nodes, reserved=reserved)
+    found = free_in_slurm({host.node for host in hosts}, nodes, reserved=reserved)
     known = {node.name: node for node in nodes}
     uses = {}
     for host in hosts:
-        use, sku = found[name_in_slurm(host)], hardware.get(host.sku)
+        use, sku = found[host.node], hardware.get(host.sku)
         offered = use.use in (Use.FREE, Use.OURS)
-        problem = _gpus_problem(known[name_in_slurm(host)], sku) if offered and sku else ""
+        problem = _gpus_problem(known[host.node], sku) if offered and sku else ""
         uses[host.name] = NodeUse(name=host.name, use=Use.CLOSED if problem else use.use, why=problem or use.why)
     return uses
-
-
-def name_in_slurm(host: Host) -> str:
-    """Return the node name of a host in Slurm."""
-    return host.node_name or host.name
 
 
 def _gpus_problem(node: SlurmNode, sku: Sku) -> str:

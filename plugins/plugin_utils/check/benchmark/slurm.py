@@ -21,7 +21,7 @@ from ...probe.slurm_nodes import SlurmNode, parse
 from ...runtime.clock import Deadline, unlimited
 from ...runtime.progress import Progress
 from ...site.model import Site
-from ...workload.free_slurm import name_in_slurm, uses_of_hosts
+from ...workload.free_slurm import uses_of_hosts
 from ...workload.job import JobResult, JobSpec
 from ...workload.manifests import plain_path
 from ...workload.node_use import NodeUse
@@ -91,7 +91,7 @@ class SlurmPlace:
             BringupError: there is no scontrol on this controller, or it does not respond.
         """
         hosts, limit = self.context.site.in_scope, Deadline.after(settle_s)
-        names, reserved = {name_in_slurm(host) for host in hosts}, self.commands.reserved(self.ways.reservation)
+        names, reserved = {host.node for host in hosts}, self.commands.reserved(self.ways.reservation)
         while True:
             nodes = parse(self.commands.ask("scontrol", "show", "nodes"))
             if limit.left_s <= 0 or not any(_leaving(node) for node in nodes if node.name in names):
@@ -152,8 +152,8 @@ def hosts_of_slurm(site: Site, uses: Mapping[str, NodeUse]) -> tuple[BenchmarkHo
     """Return the hosts in scope. Those whose nodes are not free are marked closed."""
     return tuple(
         BenchmarkHost(
-            name=host.name, node=name_in_slurm(host), sku=host.sku,
-            closed=closed_by(uses, host.name, name_in_slurm(host)),
+            name=host.name, node=host.node, sku=host.sku,
+            closed=closed_by(uses, host.name, host.node),
         )
         for host in site.in_scope
     )  # fmt: skip

@@ -13,7 +13,6 @@ from ...clients.kube.cluster import Cluster
 from ...hardware.sku import Sku, sku_or_error
 from ...site.model import Host
 from ...workload.capacity import NodeCapacity
-from ...workload.free_slurm import name_in_slurm
 from ...workload.job import JobResult, JobSpec
 from ...workload.node_use import NodeUse
 from ..benchmark.network import (
@@ -93,11 +92,11 @@ def plan_on_hosts(
     for host in context.site.in_scope:
         sku = sku_or_error(context.hardware, host.sku)
         ports, leaves = network.ports(host, sku), network.leaves(host)
-        closed = closed_by(uses, host.name, name_in_slurm(host)) if uses is not None else ""
+        closed = closed_by(uses, host.name, host.node) if uses is not None else ""
         if connected and not closed:
             closed = _not_connected(network, host, sku)
         hosts[host.name] = PlannedHost(
-            name=host.name, node=name_in_slurm(host), sku=host.sku, rack=host.rack, hcas=ports, leaves=leaves,
+            name=host.name, node=host.node, sku=host.sku, rack=host.rack, hcas=ports, leaves=leaves,
             closed=closed,
             # Where no filter selects adapters, jobs have all of them.
             rdma_offered=len(ports) or max(sku.compute_hcas, sku.nics, 1),

@@ -68,7 +68,7 @@ def _expected_expected(
         gpus, source = tuple(map(_gpu, smi.gpus)), EVIDENCE
     elif listed and len(listed) == count:
         gpus, source = tuple(ExpectedGpu(uuid=uuid) for uuid in listed), SLICES
-    node = host.node_name or host.name
+    node = host.node
     return ExpectedHost(
         name=host.name, node=node, count=len(gpus) or count, source=source, gpus=gpus, in_scope=in_scope
     )
@@ -291,7 +291,7 @@ def _neighbours(context: ObserveContext, cluster: Cluster | None) -> tuple[str, 
 
     Empty: there are none, or they may not be listed.
     """
-    ours = {host.node_name or host.name for host in context.site.hosts}
+    ours = {host.node for host in context.site.hosts}
     if cluster is None:
         return ()
     try:

@@ -169,10 +169,7 @@ def slurm_place(
     def stock() -> Stock:
         # What we drained takes no jobs, not even ours: a person resumes it after its repair.
         uses = uses_in_slurm(commands.scontrol, context.site, context.hardware, ways.reservation)
-        hosts = {
-            host.name: BenchmarkHost(name=host.name, node=host.node_name or host.name, sku=host.sku)
-            for host in run.site.in_scope
-        }
+        hosts = {host.name: BenchmarkHost(name=host.name, node=host.node, sku=host.sku) for host in run.site.in_scope}
         return Stock(queue_nodes(context, uses, {}), hosts)
 
     return CyclePlace(context, tests, stock, jobs)
@@ -380,7 +377,7 @@ def _service(
     )
     passive = {PASSIVE: settings.passive_days} if options["passive"] and settings.passive else {}
     return ContinuousService(
-        nodes={host.name: host.node_name or host.name for host in run.site.in_scope},
+        nodes={host.name: host.node for host in run.site.in_scope},
         tests=(*(test.id for test in tests), *passive),
         directory=run.path,
         limits=class_limits(tests, settings, passive),

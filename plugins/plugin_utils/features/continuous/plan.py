@@ -32,7 +32,7 @@ from ...store.records import Lease, NodeResult
 from ...store.service import open_service
 from ...verdict.run import Work, WorkRow
 from ...workload.capacity import read_gpu_objects
-from ...workload.free_slurm import name_in_slurm, uses_of_hosts
+from ...workload.free_slurm import uses_of_hosts
 from ...workload.node_use import NodeUse, Use
 from ...workload.slurm_jobs import SlurmCommands
 from ..waves.slurm import ask_scontrol
@@ -51,12 +51,12 @@ def uses_in_kubernetes(cluster: Cluster, context: ObserveContext) -> dict[str, N
     components = {str(entry.get("namespace") or "") for entry in (context.recipe or {}).get("componentRefs", [])}
     found = free_nodes(
         *read_gpu_objects(cluster),
-        {name_in_slurm(host) for host in context.site.in_scope},
+        {host.node for host in context.site.in_scope},
         system={*SYSTEM, *components, *settings.system_namespaces} - {""},
         tolerations=tolerations_of(context),
         beside_others=settings.beside_pods,
     )
-    return {host.name: replace(found[name_in_slurm(host)], name=host.name) for host in context.site.in_scope}
+    return {host.name: replace(found[host.node], name=host.name) for host in context.site.in_scope}
 
 
 def uses_in_slurm(scontrol: str, site: Site, hardware: Mapping[str, Sku], reservation: str = "") -> dict[str, NodeUse]:

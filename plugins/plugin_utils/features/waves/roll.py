@@ -208,7 +208,7 @@ def nodes_of_site(site: Site, options: Mapping[str, Any], emit: Emit) -> Iterato
 
 
 def _nodes(site: Site, options: Mapping[str, Any], emit: Emit, stack: ExitStack) -> Orchestrator:
-    names = {host.name: host.node_name or host.name for host in site.hosts}
+    names = {host.name: host.node for host in site.hosts}
     timeout_s = options["drain_timeout_s"]
     if options["orchestrator"] == "none":
         return ManualOrchestrator()

@@ -199,12 +199,18 @@ def unknown_faults(
     problems = [_no_fault(name, catalogue) for name in names if name not in catalogue]
     for text in texts:
         host = text.partition("@")[2].partition("/")[0]
-        definition = catalogue.get(text.partition("@")[0])
+        definition = _meant(text.partition("@")[0], catalogue)
         if host and hosts and definition and definition.kind in _OF_HOSTS and host not in hosts:
             near = nearest(host, hosts)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {first_of(sorted(hosts), _SHOWN)}"
             problems.append(NotFoundError(f"{FAULTS_VARIABLE} {text!r}", f"there is no host {host!r}.", hint))
     return problems
+
+
+def _meant(name: str, catalogue: Mapping[str, FaultDefinition]) -> FaultDefinition | None:
+    """Return the fault; of an unknown id the one that is near it, where there is only one."""
+    near = [name] if name in catalogue else nearest(name, catalogue)
+    return catalogue[near[0]] if len(near) == 1 else None
 
 
 def _parts(wanted: str | Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogu
     catalogue_table,
     choose_faults,
     load_catalogue,
+    unknown_faults,
 )
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import (
     apply_fault,
@@ -66,6 +67,14 @@ def test_mistakes_come_in_one_list_with_the_nearest_names() -> None:
     text = str(error.value)
     assert "mount-missing" not in text, "one that is almost the word has none beside it"
     assert "3 problems" in text and "'gpu-missing'" in text and "gpu09" in text and "/no/such/file.yaml" in text
+
+
+def test_the_host_of_a_misspelled_fault_is_looked_at_as_well() -> None:
+    found = [str(problem) for problem in unknown_faults(["gpu-mising@gpu99/gpu1"], CATALOGUE, {"gpu01", "gpu02"})]
+    assert len(found) == 2 and "'gpu-missing'" in found[0] and "there is no host 'gpu99'" in found[1]
+    # Of a word that is near to none, nobody knows what it hits.
+    assert len(unknown_faults(["nonsense-of-mine@gpu99"], CATALOGUE, {"gpu01", "gpu02"})) == 1
+    assert not unknown_faults(["gpu-missing@gpu01/gpu1"], CATALOGUE, {"gpu01", "gpu02"})
 
 
 def test_a_word_that_is_near_to_none_gets_no_list_of_all() -> None:
