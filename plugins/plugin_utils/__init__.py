@@ -3,6 +3,6 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 from __future__ import annotations
 
-from .runtime.by_python import import_by_python
+from .runtime.compiled import import_compiled
 
-import_by_python(__name__)
+import_compiled(__name__)

@@ -14,7 +14,6 @@ from typing import Any
 
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import BURN_IN, GATE_IDS, READINESS, STACK_GATE
-from ..runtime.compiled import compiled_files
 from ..site.model import Site
 from .kit.settings import GateSettings
 from .kit.settings_layers import shipped
@@ -40,13 +39,12 @@ _PLACES = (*GATE_IDS[: GATE_IDS.index(STACK_GATE)], READINESS, *GATE_IDS[GATE_ID
 
 @cache
 def _modules(gate: str) -> tuple[ModuleType, ...]:
-    with compiled_files():
-        try:
-            package = import_module(f"{__package__}.{gate}")
-        except ModuleNotFoundError:
-            return ()
-        names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-        return tuple(import_module(f"{package.__name__}.{name}") for name in names)
+    try:
+        package = import_module(f"{__package__}.{gate}")
+    except ModuleNotFoundError:
+        return ()
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    return tuple(import_module(f"{package.__name__}.{name}") for name in names)
 
 
 @cache

@@ -9,8 +9,6 @@ from __future__ import annotations
 from contextlib import suppress
 from importlib import import_module
 
-from ..runtime.compiled import compiled_files
-
 # What functions of the core import: our own pages and plots, and third-party packages, which may be missing.
 _CORE = __package__.rpartition(".")[0]
 _OURS = (f"{_CORE}.check.comparison.specs", f"{_CORE}.component_stack.render", f"{_CORE}.report.run_report")
@@ -23,21 +21,20 @@ def preload() -> None:
     Call it in the main process. Without it every task of a gate would import them again, 0.6 s each. A missing package
     is reported by preflight, not here.
     """
-    with compiled_files():
-        from ..check.registry import all_checks
-        from ..hardware.sku import Sku
-        from ..outcome.codec import prepare
-        from ..outcome.model import Outcome
-        from ..site.model import Site
-        from ..store.tables import tables
-        from ..verdict.run import RunRecord
+    from ..check.registry import all_checks
+    from ..hardware.sku import Sku
+    from ..outcome.codec import prepare
+    from ..outcome.model import Outcome
+    from ..site.model import Site
+    from ..store.tables import tables
+    from ..verdict.run import RunRecord
 
-        all_checks()
-        for name in _OURS:
+    all_checks()
+    for name in _OURS:
+        import_module(name)
+    for name in _PACKAGES:
+        with suppress(ImportError):
             import_module(name)
-        for name in _PACKAGES:
-            with suppress(ImportError):
-                import_module(name)
     with suppress(ImportError):
         tables()
     with suppress(ImportError):

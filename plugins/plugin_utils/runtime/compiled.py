@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Loads modules of the core from compiled files, which Ansible's collection loader never does.
+"""Loads modules of a package from compiled files, which Ansible's collection loader never does: it compiles each from
+its source, in every process.
 
 docs/design/report-and-imports.md has the time that this saves.
 """
@@ -9,12 +10,11 @@ docs/design/report-and-imports.md has the time that this saves.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from types import ModuleType
 
-CORE = __name__.rpartition(".")[0].rpartition(".")[0]
+PROGRAMS = "ansible.cli"
 
 
 class CompiledFinder:
@@ -37,18 +37,13 @@ class CompiledFinder:
         return None
 
 
-@contextmanager
-def compiled_files() -> Iterator[None]:
-    """Import modules of the core from compiled files within this block. Names, paths and errors stay the same.
+def import_compiled(package: str) -> None:
+    """Import modules below that package from compiled files, in programs of Ansible. Names, paths and errors stay the
+    same.
 
-    Where Python's own loader loads the core anyway, nothing changes.
+    Without a program of Ansible another loader is at work, or one that lets nobody be before it (`ansible-test`).
     """
-    if isinstance(getattr(sys.modules[CORE].__spec__, "loader", None), SourceFileLoader):
-        yield
-        return
-    finder = CompiledFinder(CORE)
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
+    if PROGRAMS in sys.modules and not any(
+        isinstance(finder, CompiledFinder) and finder.prefix == f"{package}." for finder in sys.meta_path
+    ):
+        sys.meta_path.insert(0, CompiledFinder(package))

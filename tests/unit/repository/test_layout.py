@@ -67,7 +67,7 @@ def test_init_files_are_empty(repository: Path, python_files: tuple[Path, ...]) 
     # These say how what is below them is imported, before any of it is.
     assert written == ["plugins/plugin_utils/__init__.py", "rehearsal/plugins/plugin_utils/__init__.py"]
     for name in written:
-        assert (repository / name).read_text("utf-8").endswith("\n\nimport_by_python(__name__)\n")
+        assert (repository / name).read_text("utf-8").endswith("\n\nimport_compiled(__name__)\n")
 
 
 def test_there_is_no_sanity_ignore_file(files: tuple[Path, ...]) -> None:

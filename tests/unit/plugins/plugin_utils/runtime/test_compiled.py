@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the checks of a run are loaded: from compiled files under Ansible's loader, and as ever without it."""
+"""How the core is loaded: from compiled files in programs of Ansible, and as ever without them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.compiled import (
-    CORE,
+    PROGRAMS,
     CompiledFinder,
-    compiled_files,
+    import_compiled,
 )
 
+CORE = "ansible_collections.gpufleet.bringup.plugins.plugin_utils"
 ROOT = Path(__file__).resolve().parents[5]
-SOURCE = Path("plugins") / "plugin_utils" / "runtime" / "compiled.py"
+SOURCES = [
+    Path("plugins/plugin_utils") / name for name in ("__init__.py", "runtime/__init__.py", "runtime/compiled.py")
+]
 
 UNDER_ANSIBLE = """
 import importlib, json, sys
+import ansible.cli
 from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
 _AnsibleCollectionFinder([sys.argv[1]])._install()
 exec(sys.argv[2])
@@ -43,9 +47,8 @@ def loaded(home: Path, cache: Path | None, line: str) -> dict[str, tuple[str, st
     return {name: (loader, cached, source) for name, (loader, cached, source) in json.loads(done.stdout).items()}
 
 
-def test_the_checks_of_a_run_are_loaded_from_compiled_files_and_the_finder_is_gone_after_it(tmp_path: Path) -> None:
-    line = f"from {CORE}.run.preload import preload; before = list(sys.meta_path); preload()"
-    found = loaded(ROOT / ".cache", tmp_path, f"{line}; assert sys.meta_path == before")
+def test_the_checks_of_a_run_are_loaded_from_compiled_files(tmp_path: Path) -> None:
+    found = loaded(ROOT / ".cache", tmp_path, f"from {CORE}.run.preload import preload; preload()")
     checks = {name: facts for name, facts in found.items() if name.startswith(f"{CORE}.check.")}
     assert len(checks) > 250
     for loader, cached, _source in checks.values():
@@ -58,14 +61,14 @@ def test_the_checks_of_a_run_are_loaded_from_compiled_files_and_the_finder_is_go
 def test_a_change_of_a_module_is_seen_and_a_tree_that_cannot_be_written_is_read(tmp_path: Path) -> None:
     home = tmp_path / "ansible_collections" / "gpufleet" / "bringup"
     package = home / "plugins" / "plugin_utils"
-    (home / SOURCE).parent.mkdir(parents=True)
+    (package / "runtime").mkdir(parents=True)
     (home / "galaxy.yml").write_text("namespace: gpufleet\nname: bringup\nversion: 1.0.0\n", encoding="utf-8")
-    (home / SOURCE).write_text((ROOT / SOURCE).read_text(encoding="utf-8"), encoding="utf-8")
-    (package / "__init__.py").touch()
+    for source in SOURCES:
+        (home / source).write_text((ROOT / source).read_text(encoding="utf-8"), encoding="utf-8")
     (package / "inner").mkdir()
     (package / "inner" / "__init__.py").touch()
     module = package / "inner" / "told.py"
-    line = f"from {CORE}.runtime.compiled import compiled_files\nwith compiled_files(): import {CORE}.inner.told"
+    line = f"import {CORE}.inner.told"
     for length in (1, 2):
         module.write_text(f"raise SystemExit({'7' * length})\n", encoding="utf-8")
         with pytest.raises(subprocess.CalledProcessError) as refused:
@@ -77,10 +80,16 @@ def test_a_change_of_a_module_is_seen_and_a_tree_that_cannot_be_written_is_read(
     assert not list(home.rglob("*.pyc"))
 
 
-def test_without_ansibles_loader_nothing_is_put_before_pythons_own_finders() -> None:
+def test_the_finder_comes_once_and_in_programs_of_ansible_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = list(sys.meta_path)
-    with compiled_files():
-        assert sys.meta_path == before
+    monkeypatch.setattr(sys, "meta_path", list(before))
+    monkeypatch.delitem(sys.modules, PROGRAMS, raising=False)
+    import_compiled("one.core")
+    assert sys.meta_path == before
+    monkeypatch.setitem(sys.modules, PROGRAMS, sys)
+    for _twice in range(2):
+        import_compiled("one.core")
+    assert sys.meta_path[1:] == before and isinstance(sys.meta_path[0], CompiledFinder)
 
 
 def test_a_module_of_someone_else_is_left_to_who_comes_next(tmp_path: Path) -> None:
