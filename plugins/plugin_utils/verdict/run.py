@@ -340,7 +340,14 @@ def place_of_work(record: RunRecord) -> str:
 
 def as_interrupted(record: RunRecord) -> RunRecord:
     """Return the record of a run that the user ended now; unchanged where nothing of it was to come."""
-    return record if has_ended(record) else replace(record, interrupted=place_of_work(record))
+    if has_ended(record):
+        return record
+    ended = replace(record, interrupted=place_of_work(record))
+    at_work = next((verdict for verdict in asked_verdicts(record) if verdict.status is Status.PENDING), None)
+    if record.work is not None or at_work is None:
+        return ended
+    shown = replace(at_work, message="interrupted")
+    return ended.with_gate(shown) if record.scope else ended.with_phase(shown)
 
 
 def has_ended(record: RunRecord) -> bool:

@@ -143,6 +143,7 @@ def test_a_run_that_the_user_ended_starts_again_where_it_was(tmp_path: Path) -> 
     passed = replace(record(facility=Status.PASSED, fabric=Status.PASSED), command="site -i x.yml", history=True)
     ended = as_interrupted(passed)
     assert run_summary(ended) == "not passed: interrupted in gate nodes; passed before that: facility, fabric"
+    assert [gate.gate for gate in ended.gates if gate.message == "interrupted"] == ["nodes"]
     assert way_on(ended) == ("Start again", "site -i x.yml -e gpufleet_from_gate=nodes")
     assert closing_lines(ended, tmp_path)[-1] == "again: site -i x.yml -e gpufleet_from_gate=nodes"
     # What had ended by itself before is no interruption.
