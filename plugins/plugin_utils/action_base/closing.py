@@ -93,7 +93,10 @@ def _record_of(run_dir: Path, *, interrupted: bool) -> RunRecord:
     if ended != record:
         from ..run.run import Run
 
-        Run(run_dir).save_record(ended)
+        try:
+            Run(run_dir).save_record(ended)
+        except BringupError as error:
+            Display().warning(f"that the run was interrupted cannot be kept: {visible(str(error))}")
     return ended
 
 

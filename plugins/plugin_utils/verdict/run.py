@@ -339,8 +339,11 @@ def place_of_work(record: RunRecord) -> str:
 
 
 def as_interrupted(record: RunRecord) -> RunRecord:
-    """Return the record of a run that the user ended now; unchanged where nothing of it was to come."""
-    if has_ended(record):
+    """Return the record of a run that the user ended now; unchanged where nothing of it was to come.
+
+    A verb that has a sentence already, a cycle before the next one for instance, says what it did.
+    """
+    if has_ended(record) or (record.work is not None and record.work.sentence):
         return record
     ended = replace(record, interrupted=place_of_work(record))
     at_work = next((verdict for verdict in asked_verdicts(record) if verdict.status is Status.PENDING), None)

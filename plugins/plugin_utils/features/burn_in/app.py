@@ -73,7 +73,7 @@ def with_burn_in(record: RunRecord, done: Soak, verdict: GateVerdict, directory:
         ends |= {host: Status.PASSED for host in done.hosts if host not in on_hold}
     counts = Counter(end.value for end in ends.values())
     # An earlier interruption does not affect what it found since.
-    return replace(record, problem="", work=Work(
+    return replace(record, problem="", interrupted="", work=Work(
         verb=VERB, head=_SIMULATED if record.rehearsal else _HEAD,
         rows=tuple(_row(done, host, ends[host], on_hold) for host in done.hosts),
         sentence=_sentence(done, counts, on_hold, verdict), passed=verdict.opens_next, failed=not verdict.opens_next,

@@ -270,7 +270,9 @@ def test_a_burn_in_has_a_line_for_each_host(tmp_path: Path) -> None:
     screen = written(tmp_path, with_burn_in(begun("burn-in"), done, short, tmp_path / "a run"))["screen"]
     assert f"""-e "gpufleet_burn_in_run='{tmp_path}/a run'\"""" in screen
     passed = GateVerdict(gate="burn_in", status=Status.PASSED, message="m")
-    good = with_burn_in(begun("burn-in"), done, passed, tmp_path / "a run")
+    # It went on after somebody had ended it.
+    good = with_burn_in(begun("burn-in", interrupted="burn-in"), done, passed, tmp_path / "a run")
+    assert "interrupted" not in run_summary(good)
     shown = with_burn_in(replace(begun("burn-in"), rehearsal=True), done, passed, tmp_path / "a run")
     assert [work.head[2] for work in (good.work, shown.work) if work] == ["under load", "under load (simulated)"]
     assert run_passed(written(tmp_path, good)["metrics.prom"]) == [1]

@@ -149,6 +149,8 @@ def test_a_run_that_the_user_ended_starts_again_where_it_was(tmp_path: Path) -> 
     # What had ended by itself before is no interruption.
     for over in (record(nodes=Status.FAILED), replace(passed, problem="no contact"), replace(passed, check_mode=True)):
         assert as_interrupted(over) == over
+    done = replace(passed, work=Work(verb="roll autumn", sentence="4 of 4 nodes returned", passed=True, failed=False))
+    assert as_interrupted(done) == done
     roll = replace(passed, work=Work(verb="roll autumn"))
     assert run_summary(as_interrupted(roll)) == "not passed: interrupted in roll autumn"
     assert way_on(as_interrupted(roll)) == ("Start again", "site -i x.yml")
