@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -255,6 +256,10 @@ def test_a_release_on_which_our_helm_died_is_recovered_and_one_of_somebody_else_
     stack.install()
 
 
+# As long as a request of helm takes at most: it makes dozens between the mark of an upgrade and its end.
+SLICE_S = 0.01
+
+
 def _die_in_upgrade(stack: Bench, request: ReleaseRequest) -> None:
     labels = ",".join(f"{key}={value}" for key, value in request.labels.items())
     argv = [stack.helm_program, "upgrade", request.name, request.chart.reference, "--namespace", request.namespace]
@@ -265,7 +270,8 @@ def _die_in_upgrade(stack: Bench, request: ReleaseRequest) -> None:
     # helm runs in slices and is looked at between two of them: on a busy machine one look takes as long as an upgrade.
     while len(stack.cluster.list_metadata(SECRETS, request.namespace, labels=selector)) == before:
         victim.send_signal(signal.SIGCONT)
-        time.sleep(0.01)
+        with suppress(subprocess.TimeoutExpired):
+            victim.wait(timeout=SLICE_S)
         victim.send_signal(signal.SIGSTOP)
         assert victim.poll() is None, "helm was done before it could be killed"
     victim.kill()

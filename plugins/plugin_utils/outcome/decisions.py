@@ -30,7 +30,12 @@ def parsed_day(text: str, owner: str) -> date:
         ) from None
 
 
-def _require(owner: str, **fields: str) -> None:
+def require_filled(owner: str, **fields: str) -> None:
+    """Return if every field has a text.
+
+    Raises:
+        InputError: some are empty.
+    """
     empty = [name for name, value in fields.items() if not value.strip()]
     if empty:
         raise InputError(owner, f"missing {', '.join(empty)}.", "give every field; an unsigned decision does not count")
@@ -51,7 +56,7 @@ class Waiver:
 
     def __post_init__(self) -> None:
         owner = f"waiver for check {self.check!r}"
-        _require(owner, check=self.check, subject=self.subject, reason=self.reason, who=self.who)
+        require_filled(owner, check=self.check, subject=self.subject, reason=self.reason, who=self.who)
         parsed_day(self.until, owner)
 
     def active_on(self, day: date) -> bool:
@@ -106,4 +111,6 @@ class Quarantine:
     who: str
 
     def __post_init__(self) -> None:
-        _require(f"quarantine of {self.node!r}", node=self.node, reason=self.reason, ticket=self.ticket, who=self.who)
+        require_filled(
+            f"quarantine of {self.node!r}", node=self.node, reason=self.reason, ticket=self.ticket, who=self.who
+        )

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from ..hardware.sku import Sku, hca_names_problem
-from ..outcome.decisions import Acceptance, Quarantine, Waiver, parsed_day
+from ..outcome.decisions import Acceptance, Quarantine, Waiver, parsed_day, require_filled
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS, GATES, STACK_GATE
 from ..outcome.model import SubjectKind
@@ -161,11 +161,13 @@ def _entries(
 
 
 def _empty(kind: Any, pairs: Iterable[tuple[Any, Any]], where: str) -> list[BringupError]:
-    """Return the fields of a decision that are there and empty. They are looked for in an incomplete entry, too."""
+    """Return the fields of a decision that are there and empty. They are checked here for an incomplete entry, too."""
     names = {entry.name for entry in fields(kind)}
-    empty = [key for key, text in pairs if key in names and isinstance(text, str) and not text.strip()]
-    hint = "give every field; an unsigned decision does not count"
-    return [InputError(where, f"missing {', '.join(empty)}.", hint)] if empty else []
+    try:
+        require_filled(where, **{key: text for key, text in pairs if key in names and isinstance(text, str)})
+    except InputError as error:
+        return [error]
+    return []
 
 
 def _no_day(configured: Mapping[str, str], where: str) -> list[BringupError]:

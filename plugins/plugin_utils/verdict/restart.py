@@ -15,7 +15,7 @@ from typing import Any
 from ..outcome.gates import GATE_IDS
 from ..outcome.model import Status
 from ..runtime.text import shell_word
-from .run import RunRecord, can_open
+from .run import RunRecord, can_open, undecided_gates
 
 # A refused command, in a form that can be typed again: without the words that the problem is about. Pure.
 
@@ -340,7 +340,7 @@ def restart(record: RunRecord) -> str:
         return _command(replace(record, command=_without(record.command, WAVE_ABORT)), record.work.again)
     on_hold = [gate for gate in record.scope if _on_hold(record, gate)]
     if not on_hold and record.interrupted:
-        on_hold = [gate for gate in record.scope if record.gate(gate).status is Status.PENDING]
+        on_hold = [*undecided_gates(record)]
     if not on_hold and not record.problem:
         return _command(record, "") if record.interrupted else ""
     if on_hold:
@@ -356,7 +356,7 @@ def unfinished(record: RunRecord) -> str:
     """
     if record.work is not None or record.validates or record.check_mode or restart(record):
         return ""
-    left = [gate for gate in record.scope if record.gate(gate).status is Status.PENDING]
+    left = undecided_gates(record)
     return _from_gate(record, left[0]) if left else ""
 
 

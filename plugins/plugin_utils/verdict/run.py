@@ -334,8 +334,12 @@ def place_of_work(record: RunRecord) -> str:
     """Return where a run is that has not ended: `gate nodes`, `phase deployment`, or its verb."""
     if record.work is not None:
         return record.work.verb
-    place = next((verdict.gate for verdict in asked_verdicts(record) if verdict.status is Status.PENDING), "")
-    return f"{'gate' if record.scope else 'phase'} {place}"
+    undecided = _first_undecided(record)
+    return f"{'gate' if record.scope else 'phase'} {undecided.gate if undecided else ''}"
+
+
+def _first_undecided(record: RunRecord) -> GateVerdict | None:
+    return next((verdict for verdict in asked_verdicts(record) if verdict.status is Status.PENDING), None)
 
 
 def as_interrupted(record: RunRecord) -> RunRecord:
@@ -346,10 +350,10 @@ def as_interrupted(record: RunRecord) -> RunRecord:
     if has_ended(record) or (record.work is not None and record.work.sentence):
         return record
     ended = replace(record, interrupted=place_of_work(record))
-    at_work = next((verdict for verdict in asked_verdicts(record) if verdict.status is Status.PENDING), None)
-    if record.work is not None or at_work is None:
+    undecided = _first_undecided(record)
+    if record.work is not None or undecided is None:
         return ended
-    shown = replace(at_work, message="interrupted")
+    shown = replace(undecided, message="interrupted")
     return ended.with_gate(shown) if record.scope else ended.with_phase(shown)
 
 
